@@ -1,0 +1,23 @@
+// The reference executor: interprets a canonical graph one operator at a time with the scalar kernels of src/ops.
+// It is the oracle for the engine and for every pass.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kilter/graph/graph.h"
+
+namespace kilter::ref {
+
+//! Outputs in the order of graph.outputs(). Inputs in the order of graph.inputs(); types and shapes are checked.
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs);
+
+//! The same, and tells `observe` every computed value: what calibration and `kilter diff` look at.
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs,
+                        const std::function<void(const Value&, const Tensor&)>& observe);
+
+//! One operator on given inputs (empty Tensor: absent optional input). Sub-graphs find captured values through `lookup`.
+std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs,
+                             const std::function<Tensor(const Value&)>& lookup = {});
+
+}  // namespace kilter::ref
