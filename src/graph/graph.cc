@@ -59,8 +59,10 @@ Value* Graph::add_constant(Tensor tensor, std::string value_name) {
 
 void Graph::add_output(Value* value, std::string output_name) {
     if (output_name.empty()) output_name = value->name();
-    outputs_.push_back({std::move(output_name), value, value->type, {}});
+    outputs_.push_back({std::move(output_name), value, value->type, {}, {}});
 }
+
+void Graph::add_output(Output output) { outputs_.push_back(std::move(output)); }
 
 Value* Graph::add_capture(std::string value_name, Value* outer) {
     Value* value = add_value(std::move(value_name), outer->type);
@@ -352,6 +354,7 @@ Graph Graph::clone() const {
     Graph copy;
     copy.name = name;
     copy.doc = doc;
+    copy.foreign = foreign;
     copy.next_fresh_ = next_fresh_;
     std::vector<Value*> map(values_.size(), nullptr);
     const auto mapped = [&](const Value* value) {
@@ -365,6 +368,7 @@ Graph Graph::clone() const {
         twin->id_ = value->id_;
         twin->type = value->type;
         twin->doc = value->doc;
+        twin->foreign = value->foreign;
         twin->listed_as_input = value->listed_as_input;
         twin->is_input_ = value->is_input_;
         twin->constant_ = value->constant_;
@@ -376,7 +380,7 @@ Graph Graph::clone() const {
     for (const Value* value : inputs_) copy.inputs_.push_back(mapped(value));
     for (const Value* value : captures_) copy.captures_.push_back(mapped(value));
     for (const Output& output : outputs_)
-        copy.outputs_.push_back({output.name, mapped(output.value), output.type, output.doc});
+        copy.outputs_.push_back({output.name, mapped(output.value), output.type, output.doc, output.foreign});
     const auto cloned_body = [&](const std::shared_ptr<Graph>& body) {
         auto twin = std::make_shared<Graph>(body->clone());
         for (Value* inner : twin->captures_) inner->outer_ = mapped(inner->outer_);

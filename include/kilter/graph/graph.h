@@ -30,6 +30,7 @@ class Value {
     int id() const { return id_; }  // dense: 0 … graph.value_limit()-1, stable while the value lives
     ValueType type;
     std::string doc;
+    std::string foreign;  // serialized parts of the source value (for constants: of the tensor) that kilter does not interpret
 
     Node* producer() const { return producer_; }  // null for inputs, constants and captured values
     int producer_index() const { return producer_index_; }
@@ -99,6 +100,7 @@ class Graph {
         Value* value = nullptr;
         ValueType type;  // as declared by the model
         std::string doc;
+        std::string foreign;
     };
 
     Graph();
@@ -112,12 +114,14 @@ class Graph {
 
     std::string name;
     std::string doc;
+    std::string foreign;  // serialized parts of the source graph that kilter does not interpret
 
     // Building. An empty name gets a fresh unique one; a taken name throws Error.
     Value* add_value(std::string name = {}, ValueType type = {});
     Value* add_input(std::string name, ValueType type);
     Value* add_constant(Tensor tensor, std::string name = {});
     void add_output(Value* value, std::string name = {});  // name defaults to the value's
+    void add_output(Output output);
     //! Inside a sub-graph: a value that stands for `outer` of the enclosing graph.
     Value* add_capture(std::string name, Value* outer);
     Node* add_node(std::string_view op, std::vector<Value*> inputs, std::vector<Value*> outputs,
