@@ -19,8 +19,8 @@ void check(const std::optional<Dims>& x, const std::array<std::optional<Dims>, 4
 void infer(InferContext& context) {
     check(context.shape(0), {context.shape(1), context.shape(2), context.shape(3), context.shape(4)});
     context.same_as_input();
-    if (context.has_input(3)) context.same_as_input(1, 3);
-    if (context.has_input(4)) context.same_as_input(2, 4);
+    context.same_as_input(1, 3);
+    context.same_as_input(2, 4);
 }
 
 void kernel(KernelContext& context) {

@@ -51,7 +51,9 @@ class InferContext {
     std::optional<std::vector<int64_t>> ints(size_t index) const;
     void set_output(size_t index, DType dtype, Dims shape) { set_output(index, ValueType(dtype, std::move(shape))); }
     void set_output(size_t index, DType dtype);  // rank unknown
-    void same_as_input(size_t output = 0, size_t input = 0) { set_output(output, this->input(input)); }
+    void same_as_input(size_t output = 0, size_t input = 0) {
+        if (has_input(input)) set_output(output, this->input(input));
+    }
 
   private:
     const Node& node_;
