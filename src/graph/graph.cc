@@ -71,6 +71,11 @@ Value* Graph::add_capture(std::string value_name, Value* outer) {
     return value;
 }
 
+void Graph::set_outer(Value* capture, Value* outer) {
+    require(capture->outer_ != nullptr && outer != nullptr, "internal error: '{}' is not captured", capture->name());
+    capture->outer_ = outer;
+}
+
 Node* Graph::add_node(std::string_view op, std::vector<Value*> inputs, std::vector<Value*> outputs,
                       Attributes attributes, std::string node_name, std::string_view domain) {
     auto owned = std::make_unique<Node>();

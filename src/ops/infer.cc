@@ -1,5 +1,4 @@
-// Whole-graph shape and type inference: runs each operator's rule in topological order.
-#include <unordered_map>
+#include "ops/infer.h"
 
 #include "base/fail.h"
 #include "ops/op.h"
@@ -74,11 +73,8 @@ class GraphInference : public InferContext {
 
 void infer_graph(Graph& graph) {
     graph.sort();
-    DataMap data;
-    for (const auto& node : graph.nodes()) {
-        GraphInference context(graph, *node, data);
-        infer_node(context);
-    }
+    NodeInference infer(graph);
+    for (const auto& node : graph.nodes()) infer(*node);
     // Passes may have made an output's type more precise than its declaration.
 }
 
@@ -99,6 +95,11 @@ std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body, const s
 }
 
 }  // namespace
+
+void NodeInference::operator()(const Node& node) {
+    GraphInference context(graph_, node, data_);
+    infer_node(context);
+}
 
 void infer_types(Graph& graph) { infer_graph(graph); }
 

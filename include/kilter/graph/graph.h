@@ -124,6 +124,8 @@ class Graph {
     void add_output(Output output);
     //! Inside a sub-graph: a value that stands for `outer` of the enclosing graph.
     Value* add_capture(std::string name, Value* outer);
+    //! Binds a captured value anew; update_captures() of the enclosing graph must follow unless add_node does it.
+    void set_outer(Value* capture, Value* outer);
     Node* add_node(std::string_view op, std::vector<Value*> inputs, std::vector<Value*> outputs,
                    Attributes attributes = {}, std::string name = {}, std::string_view domain = {});
     //! The common case: one new output value, which is returned.

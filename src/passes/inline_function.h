@@ -1,0 +1,14 @@
+// Replaces a call of a local function by the operators of its body.
+#pragma once
+
+#include <vector>
+
+#include "kilter/graph/graph.h"
+
+namespace kilter {
+
+//! `call` is removed; attribute references of the body take the values of the call, or the function's defaults.
+//! Returns the new nodes in topological order.
+std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& function);
+
+}  // namespace kilter
