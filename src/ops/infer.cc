@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "ops/op.h"
+#include "ops/shape_data.h"
 
 namespace kilter {
 namespace {
@@ -20,9 +21,10 @@ class GraphInference : public InferContext {
         const Value* value = node().input(index);
         if (value == nullptr) return std::nullopt;
         if (const Tensor* tensor = graph_.constant(value)) {
-            if (tensor->rank() > 1 || !is_integer(tensor->dtype()) || tensor->size() > 64) return std::nullopt;
+            const bool integers = is_integer(tensor->dtype()) || tensor->dtype() == DType::boolean;
+            if (tensor->rank() > 1 || !integers || static_cast<size_t>(tensor->size()) > kMaxShapeData) return std::nullopt;
             Dims data;
-            for (const int64_t entry : tensor->to_ints()) data.emplace_back(entry);
+            for (const int64_t entry : tensor->to_ints()) data.push_back(data_entry(entry));
             return data;
         }
         const auto known = data_.find(value);
@@ -36,7 +38,8 @@ class GraphInference : public InferContext {
     }
 
     void set_shape_data(size_t index, Dims data) override {
-        if (const Value* value = node().output(index)) data_[value] = std::move(data);
+        const Value* value = node().output(index);
+        if (value != nullptr && data.size() <= kMaxShapeData) data_[value] = std::move(data);
     }
 
     std::vector<ValueType> infer_subgraph(const Graph& body, const std::vector<ValueType>& inputs) override;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/fail.h"
+#include "ops/shape_data.h"
 
 namespace kilter {
 namespace {
@@ -53,8 +54,9 @@ std::optional<std::vector<int64_t>> InferContext::ints(size_t index) const {
     if (!data) return std::nullopt;
     std::vector<int64_t> values;
     for (const Dim& dim : *data) {
-        if (!dim.known()) return std::nullopt;
-        values.push_back(dim.value);
+        const std::optional<int64_t> number = entry_number(dim);
+        if (!number) return std::nullopt;
+        values.push_back(*number);
     }
     return values;
 }
