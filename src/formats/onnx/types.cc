@@ -1,9 +1,10 @@
 #include "formats/onnx/types.h"
 
+#include <algorithm>
 #include <array>
-#include <protozero/pbf_writer.hpp>
 
 #include "formats/onnx/fields.h"
+#include "formats/onnx/message.h"
 #include "formats/onnx/schema.h"
 
 namespace kilter::onnx {
@@ -98,21 +99,22 @@ ValueType read_type(std::string_view message, bool& annotated) {
 
 std::string write_type(const ValueType& type) {
     if (!type.foreign.empty()) return type.foreign;
-    std::string bytes;
-    if (type.dtype == DType::undefined && !type.shape) return bytes;
-    protozero::pbf_writer writer(bytes);
-    protozero::pbf_writer tensor(writer, field::Type::tensor_type);
-    if (type.dtype != DType::undefined) tensor.add_int32(field::TensorType::elem_type, onnx_of_dtype(type.dtype));
+    if (type.dtype == DType::undefined && !type.shape) return {};
+    Message tensor;
+    if (type.dtype != DType::undefined) tensor.integer(field::TensorType::elem_type, onnx_of_dtype(type.dtype));
     if (type.shape) {
-        protozero::pbf_writer shape(tensor, field::TensorType::shape);
+        Message shape;
         for (const Dim& dim : *type.shape) {
-            protozero::pbf_writer entry(shape, field::TensorShape::dim);
-            if (dim.known()) entry.add_int64(field::Dimension::dim_value, dim.value);
-            else if (!dim.symbol.empty()) entry.add_string(field::Dimension::dim_param, dim.symbol);
+            Message entry;
+            if (dim.known()) entry.integer(field::Dimension::dim_value, dim.value);
+            else entry.text(field::Dimension::dim_param, dim.symbol);
+            shape.message(field::TensorShape::dim, entry);
         }
+        tensor.message(field::TensorType::shape, shape);
     }
-    tensor.commit();
-    return bytes;
+    Message message;
+    message.message(field::Type::tensor_type, tensor);
+    return message.str();
 }
 
 }  // namespace kilter::onnx
