@@ -35,6 +35,12 @@ Message write_value_info(const std::string& name, const ValueType& type, const s
     return message;
 }
 
+// Runtimes refuse a shape without an element type, and a value between two operators needs no entry at all.
+bool is_worth_writing(const Value& value) {
+    const bool typed = value.type.dtype != DType::undefined || !value.type.foreign.empty();
+    return typed || (!value.type.shape && (!value.doc.empty() || !value.foreign.empty()));
+}
+
 // Foreign parts of a node or function; those that belong to an attribute (see read_attribute) are set apart.
 struct ForeignParts {
     std::string own;
@@ -111,7 +117,7 @@ Message GraphWriter::write_graph(const Graph& graph, const Names* outer) const {
     }
     for (const Value* value : graph.values()) {
         if (value->producer() == nullptr || outputs.contains(names(value))) continue;
-        if (write_type(value->type).empty() && value->doc.empty() && value->foreign.empty()) continue;
+        if (!is_worth_writing(*value)) continue;
         message.message(field::Graph::value_info, write_value_info(names(value), value->type, value->doc, value->foreign));
     }
     message.verbatim(graph.foreign);
@@ -157,7 +163,7 @@ Message GraphWriter::write_function(const Function& function) const {
         message.message(field::Function::attribute_proto, attribute);
     }
     for (const Value* value : body.values())
-        if (!value->is_constant() && !write_type(value->type).empty())
+        if (!value->is_constant() && is_worth_writing(*value))
             message.message(field::Function::value_info,
                             write_value_info(names(value), value->type, value->doc, value->foreign));
     message.text(field::Function::overload, function.overload);
