@@ -29,11 +29,11 @@ struct AttributeKey {
     std::string operator()(int64_t v) const { return fmt::format("i{}", v); }
     std::string operator()(float v) const { return fmt::format("f{:a}", v); }
     std::string operator()(const std::string& v) const { return fmt::format("s{}:{}", v.size(), v); }
-    std::string operator()(const Tensor& v) const { return "t" + key_of(v); }
+    std::string operator()(const Tensor& v) const { return fmt::format("t{}", key_of(v)); }
     template <class T>
     std::string operator()(const std::vector<T>& v) const {
         std::string key = fmt::format("v{}", v.size());
-        for (const T& entry : v) key += ";" + (*this)(entry);
+        for (const T& entry : v) key += fmt::format(";{}", (*this)(entry));
         return key;
     }
     std::string operator()(const std::shared_ptr<Graph>& v) const { return fmt::format("g{}", fmt::ptr(v.get())); }
