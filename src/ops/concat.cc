@@ -65,12 +65,13 @@ void kernel(KernelContext& context) {
     for (size_t i = 0; i < context.input_count(); ++i) {
         sources.push_back(context.input(i));
         if (i == 0) continue;
-        Shape expected = context.input(i).shape();
-        require(expected.size() == shape.size(), "inputs have different ranks: {} and {}", shape.size(), expected.size());
-        std::swap(expected[axis], shape[axis]);
-        require(expected == shape, "inputs differ beside axis {}: {} and {}", axis,
-                to_string(context.input(0).shape()), to_string(context.input(i).shape()));
-        shape[axis] += expected[axis];
+        const Shape& part = context.input(i).shape();
+        require(part.size() == shape.size(), "inputs have different ranks: {} and {}", shape.size(), part.size());
+        Shape expected = shape;
+        expected[axis] = part[axis];
+        require(part == expected, "inputs differ beside axis {}: {} and {}", axis,
+                to_string(context.input(0).shape()), to_string(part));
+        shape[axis] += part[axis];
     }
     ElementMove move(context, sources);
     std::byte* y = move.target(0, shape);

@@ -15,9 +15,11 @@ Dims attention_dims(const Attributes& attributes, const Dims& q, const Dims& k, 
             to_string(q), to_string(k), to_string(v));
     const bool k_transposed = attributes.get_int("k_transposed") != 0;
     const Dims scores = product_dims(q, k_transposed ? k : transposed_dims(k, "k"));
-    if (mask) broadcast(*mask, scores);
-    require(!mask || mask->size() <= 4, "the mask {} does not broadcast to the scores {}", to_string(*mask),
-            to_string(scores));
+    if (mask) {
+        broadcast(*mask, scores);
+        require(mask->size() <= 4, "the mask {} does not broadcast to the scores {}", to_string(*mask),
+                to_string(scores));
+    }
     return product_dims(scores, v);
 }
 
