@@ -135,8 +135,8 @@ Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& 
     const bool antialias = attributes.get_int("antialias") != 0 && axis.scale < 1;
     const double stretch = antialias ? axis.scale : 1.0;  // a shrinking filter is widened by 1/scale
     const double a = attributes.get_float("cubic_coeff_a", -0.75F);
-    // Antialiasing runtimes never look outside the image; without it the border repeats unless it is excluded.
-    const bool exclude_outside = attributes.get_int("exclude_outside") != 0 || antialias;
+    // The border repeats unless it is excluded.
+    const bool exclude_outside = attributes.get_int("exclude_outside") != 0;
     const double reach = (cubic ? 2.0 : 1.0) / stretch;
     const auto first = static_cast<int64_t>(std::floor(coordinate - reach)) + 1;
     const auto last = static_cast<int64_t>(std::ceil(coordinate + reach)) - 1;
