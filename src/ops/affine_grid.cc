@@ -8,8 +8,8 @@ namespace kilter {
 namespace {
 
 Dims grid_dims(const std::optional<Dims>& theta, const Dims& size) {
-    require(size.size() == 4 || size.size() == 5, "size must be [N, C, H, W] or [N, C, D, H, W], found {} entries",
-            size.size());
+    require(size.size() == 4 || size.size() == 5,
+            "size must be [N, C, H, W] or [N, C, D, H, W], found {} entries", size.size());
     const auto axes = static_cast<int64_t>(size.size()) - 2;
     require(!theta || (theta->size() == 3 && agree((*theta)[0], size[0]) && agree((*theta)[1], axes) &&
                        agree((*theta)[2], axes + 1)),
@@ -28,7 +28,8 @@ void infer(InferContext& context) {
         return context.set_output(0, context.dtype(0));
     // Without the size, theta still says how many axes there are.
     const Dims& theta = *context.shape(0);
-    require(theta[1].value == 2 || theta[1].value == 3, "theta must have 2 or 3 rows, found {}", to_string(theta));
+    require(theta[1].value == 2 || theta[1].value == 3, "theta must have 2 or 3 rows, found {}",
+            to_string(theta));
     Dims result(static_cast<size_t>(theta[1].value) + 2);
     result.front() = theta[0];
     result.back() = theta[1];
@@ -65,7 +66,8 @@ void kernel(KernelContext& context) {
             }
             position[axes] = 1;
             for (size_t row = 0; row < axes; ++row) {
-                const double* line = theta.as<double>().data() + (static_cast<size_t>(image) * axes + row) * (axes + 1);
+                const double* line =
+                    theta.as<double>().data() + (static_cast<size_t>(image) * axes + row) * (axes + 1);
                 double sum = 0;
                 for (size_t i = 0; i <= axes; ++i) sum += line[i] * position[i];
                 *target++ = sum;

@@ -20,14 +20,16 @@ struct Sizes {
 
 Dim divided(const Dim& features, int64_t heads, std::string_view what) {
     if (!features.known()) return {};
-    require(features.value % heads == 0, "{} features of {} cannot form {} heads", features.value, what, heads);
+    require(features.value % heads == 0, "{} features of {} cannot form {} heads", features.value, what,
+            heads);
     return features.value / heads;
 }
 
 Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, const Dims& v,
                  const std::optional<Dims>& past_k, const std::optional<Dims>& past_v) {
     require((q.size() == 3 || q.size() == 4) && k.size() == q.size() && v.size() == q.size(),
-            "Q, K and V must all have rank 3 or all have rank 4, found {}, {} and {}", to_string(q), to_string(k), to_string(v));
+            "Q, K and V must all have rank 3 or all have rank 4, found {}, {} and {}", to_string(q),
+            to_string(k), to_string(v));
     Sizes sizes;
     sizes.packed = q.size() == 3;
     sizes.batch = q[0];
@@ -35,8 +37,9 @@ Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, con
     if (sizes.packed) {
         const int64_t q_heads = attributes.get_int("q_num_heads");
         const int64_t kv_heads = attributes.get_int("kv_num_heads");
-        require(q_heads > 0 && kv_heads > 0, "inputs of rank 3 need positive q_num_heads and kv_num_heads, found {} and {}",
-                q_heads, kv_heads);
+        require(q_heads > 0 && kv_heads > 0,
+                "inputs of rank 3 need positive q_num_heads and kv_num_heads, found {} and {}", q_heads,
+                kv_heads);
         sizes.q_heads = q_heads;
         sizes.kv_heads = kv_heads;
         sizes.q_length = q[1];
@@ -53,11 +56,13 @@ Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, con
         sizes.head = q[3];
         k_head = k[3];
         sizes.v_head = v[3];
-        require(agree(k[1], v[1]) && agree(k[2], v[2]), "K {} and V {} do not fit together", to_string(k), to_string(v));
+        require(agree(k[1], v[1]) && agree(k[2], v[2]), "K {} and V {} do not fit together", to_string(k),
+                to_string(v));
     }
-    require(agree(q[0], k[0]) && agree(q[0], v[0]), "Q, K and V have batches {}, {} and {}", to_string(q[0]), to_string(k[0]),
-            to_string(v[0]));
-    require(agree(sizes.head, k_head), "heads of Q and K have {} and {} features", to_string(sizes.head), to_string(k_head));
+    require(agree(q[0], k[0]) && agree(q[0], v[0]), "Q, K and V have batches {}, {} and {}", to_string(q[0]),
+            to_string(k[0]), to_string(v[0]));
+    require(agree(sizes.head, k_head), "heads of Q and K have {} and {} features", to_string(sizes.head),
+            to_string(k_head));
     if (sizes.q_heads.known() && sizes.kv_heads.known())
         require(sizes.kv_heads.value > 0 && sizes.q_heads.value % sizes.kv_heads.value == 0,
                 "{} query heads cannot share {} key heads", sizes.q_heads.value, sizes.kv_heads.value);
@@ -68,9 +73,10 @@ Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, con
                 "past_key {} does not fit the key", to_string(*past_k));
         sizes.past = (*past_k)[2];
     }
-    require(!past_v || (past_v->size() == 4 && agree((*past_v)[0], q[0]) && agree((*past_v)[1], sizes.kv_heads) &&
-                        agree((*past_v)[2], sizes.past) && agree((*past_v)[3], sizes.v_head)),
-            "past_value {} does not fit the value", past_v ? to_string(*past_v) : "");
+    require(
+        !past_v || (past_v->size() == 4 && agree((*past_v)[0], q[0]) && agree((*past_v)[1], sizes.kv_heads) &&
+                    agree((*past_v)[2], sizes.past) && agree((*past_v)[3], sizes.v_head)),
+        "past_value {} does not fit the value", past_v ? to_string(*past_v) : "");
     if (sizes.past.known() && sizes.kv_length.known()) sizes.total = sizes.past.value + sizes.kv_length.value;
     return sizes;
 }
@@ -79,14 +85,16 @@ void infer(InferContext& context) {
     for (size_t i = 0; i < 4; ++i) context.set_output(i, context.dtype(i == 2 ? 2 : 0));
     if (!context.shape(0) || !context.shape(1) || !context.shape(2)) return;
     require(context.has_input(4) == context.has_input(5), "past_key and past_value must be given together");
-    const Sizes sizes = read_sizes(context.attributes(), *context.shape(0), *context.shape(1), *context.shape(2),
-                                   context.shape(4), context.shape(5));
+    const Sizes sizes = read_sizes(context.attributes(), *context.shape(0), *context.shape(1),
+                                   *context.shape(2), context.shape(4), context.shape(5));
     const DType dtype = context.dtype(0);
     const bool unknown_past = context.has_input(4) && !context.shape(4);
     const Dim total = unknown_past ? Dim() : sizes.total;
-    const Dim features = sizes.v_head.known() && sizes.q_heads.known() ? Dim(sizes.v_head.value * sizes.q_heads.value) : Dim();
-    context.set_output(0, dtype, sizes.packed ? Dims{sizes.batch, sizes.q_length, features}
-                                              : Dims{sizes.batch, sizes.q_heads, sizes.q_length, sizes.v_head});
+    const Dim features =
+        sizes.v_head.known() && sizes.q_heads.known() ? Dim(sizes.v_head.value * sizes.q_heads.value) : Dim();
+    context.set_output(0, dtype,
+                       sizes.packed ? Dims{sizes.batch, sizes.q_length, features}
+                                    : Dims{sizes.batch, sizes.q_heads, sizes.q_length, sizes.v_head});
     context.set_output(1, dtype, {sizes.batch, sizes.kv_heads, total, sizes.head});
     context.set_output(2, context.dtype(2), {sizes.batch, sizes.kv_heads, total, sizes.v_head});
     context.set_output(3, dtype, {sizes.batch, sizes.q_heads, sizes.q_length, total});
@@ -144,8 +152,8 @@ Tensor attention_bias(const KernelContext& context, const Shape& scores, int64_t
     if (context.has_input(6)) {
         require(!context.has_input(4), "nonpad_kv_seqlen cannot be combined with a cache");
         valid = context.input(6).to_ints();
-        require(static_cast<int64_t>(valid.size()) == scores[0], "nonpad_kv_seqlen must have {} entries, found {}", scores[0],
-                valid.size());
+        require(static_cast<int64_t>(valid.size()) == scores[0],
+                "nonpad_kv_seqlen must have {} entries, found {}", scores[0], valid.size());
     }
     Tensor bias = real_zeros(scores);
     const int64_t rows = scores[2], columns = scores[3];
@@ -153,12 +161,14 @@ Tensor attention_bias(const KernelContext& context, const Shape& scores, int64_t
         const Tensor& given = context.input(3);
         const bool boolean = given.dtype() == DType::boolean;
         const Tensor mask = to_reals(given);
-        require(mask.rank() >= 1 && mask.rank() <= 4, "the mask must have rank 1 to 4, found {}", to_string(mask.shape()));
+        require(mask.rank() >= 1 && mask.rank() <= 4, "the mask must have rank 1 to 4, found {}",
+                to_string(mask.shape()));
         // A mask may cover fewer keys than there are; the rest is masked.
         const int64_t covered = mask.dim(-1) == 1 ? columns : std::min(mask.dim(-1), columns);
         Shape walked = scores;
         walked.back() = mask.dim(-1) == 1 ? columns : mask.dim(-1);
-        require(walked.back() <= columns, "the mask {} covers more than {} keys", to_string(mask.shape()), columns);
+        require(walked.back() <= columns, "the mask {} covers more than {} keys", to_string(mask.shape()),
+                columns);
         std::ranges::fill(bias.as_mutable<double>(), kMasked);
         BroadcastIndex index(mask.shape(), walked);
         const int64_t lines = scores[0] * scores[1] * rows;
@@ -207,8 +217,9 @@ void kernel(KernelContext& context) {
     const Attributes& attributes = context.attributes();
     require_real(q_input.dtype(), "Q");
     require(context.has_input(4) == context.has_input(5), "past_key and past_value must be given together");
-    const Sizes sizes = read_sizes(attributes, to_dims(q_input.shape()), to_dims(k_input.shape()), to_dims(v_input.shape()),
-                                   optional_dims(context, 4), optional_dims(context, 5));
+    const Sizes sizes =
+        read_sizes(attributes, to_dims(q_input.shape()), to_dims(k_input.shape()), to_dims(v_input.shape()),
+                   optional_dims(context, 4), optional_dims(context, 5));
     const int64_t heads = sizes.q_heads.value;
     const Tensor q = with_heads(q_input, heads);
     const Tensor past_k = context.has_input(4) ? to_reals(context.input(4)) : Tensor();
@@ -237,7 +248,8 @@ void kernel(KernelContext& context) {
     softmax_rows(scores, bias);
     reveal(3);
     Tensor y = product(scores, shared_heads(v, heads));
-    if (sizes.packed) y = swap_middle(y).reshaped({q_input.dim(0), q_input.dim(1), heads * sizes.v_head.value});
+    if (sizes.packed)
+        y = swap_middle(y).reshaped({q_input.dim(0), q_input.dim(1), heads * sizes.v_head.value});
     store_reals(context, 0, q_input.dtype(), y);
     if (context.wants_output(1)) store_reals(context, 1, k_input.dtype(), k);
     if (context.wants_output(2)) store_reals(context, 2, v_input.dtype(), v);

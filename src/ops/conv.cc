@@ -9,8 +9,9 @@ namespace {
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "the weights");
     if (!context.shape(0) || !context.shape(1)) return context.set_output(0, context.dtype(0));
-    context.set_output(0, context.dtype(0),
-                       conv_dims(context.attributes(), *context.shape(0), *context.shape(1), context.shape(2)));
+    context.set_output(
+        0, context.dtype(0),
+        conv_dims(context.attributes(), *context.shape(0), *context.shape(1), context.shape(2)));
 }
 
 Tensor& compute(KernelContext& context) {
@@ -19,7 +20,8 @@ Tensor& compute(KernelContext& context) {
     require_real(x.dtype(), "the input");
     require_same_dtype(x.dtype(), weights.dtype(), "the weights");
     const Tensor bias = context.has_input(2) ? to_reals(context.input(2)) : Tensor();
-    return store_reals(context, 0, x.dtype(), conv(context.attributes(), to_reals(x), to_reals(weights), bias));
+    return store_reals(context, 0, x.dtype(),
+                       conv(context.attributes(), to_reals(x), to_reals(weights), bias));
 }
 
 void kernel(KernelContext& context) { compute(context); }

@@ -11,9 +11,10 @@ Shape spatial_of(const Shape& shape) { return {shape.begin() + 2, shape.end()}; 
 
 // Group count, after the checks that Conv and ConvTranspose share.
 int64_t check_ranks(const Attributes& attributes, const Dims& x, const Dims& weights) {
-    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}", to_string(x));
-    require(weights.size() == x.size(), "the input {} and the weights {} must have the same rank", to_string(x),
-            to_string(weights));
+    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}",
+            to_string(x));
+    require(weights.size() == x.size(), "the input {} and the weights {} must have the same rank",
+            to_string(x), to_string(weights));
     const int64_t groups = attributes.get_int("group", 1);
     require(groups >= 1 && groups <= kWindowLimit, "attribute 'group' must be 1 or more, found {}", groups);
     for (const Dims* dims : {&x, &weights})
@@ -26,8 +27,8 @@ int64_t check_ranks(const Attributes& attributes, const Dims& x, const Dims& wei
 std::vector<int64_t> kernel_of(const Attributes& attributes, const Dims& weights) {
     const std::vector<int64_t> declared = attributes.get_ints("kernel_shape");
     const size_t rank = weights.size() - 2;
-    require(declared.empty() || declared.size() == rank, "attribute 'kernel_shape' must have {} entries, found {}", rank,
-            declared.size());
+    require(declared.empty() || declared.size() == rank,
+            "attribute 'kernel_shape' must have {} entries, found {}", rank, declared.size());
     std::vector<int64_t> kernel;
     for (size_t axis = 0; axis < rank; ++axis) {
         const Dim& dim = weights[axis + 2];
@@ -45,16 +46,18 @@ Window transposed_window(const Attributes& attributes, const Dims& x, const Dims
     const size_t rank = window.rank();
     std::vector<int64_t> extra = attributes.get_ints("output_padding");
     if (extra.empty()) extra.assign(rank, 0);
-    require(extra.size() == rank, "attribute 'output_padding' must have {} entries, found {}", rank, extra.size());
+    require(extra.size() == rank, "attribute 'output_padding' must have {} entries, found {}", rank,
+            extra.size());
     std::vector<int64_t> wanted = attributes.get_ints("output_shape");
-    require(wanted.empty() || wanted.size() == rank, "attribute 'output_shape' must have {} entries, found {}", rank,
-            wanted.size());
+    require(wanted.empty() || wanted.size() == rank,
+            "attribute 'output_shape' must have {} entries, found {}", rank, wanted.size());
     const bool same = window.auto_pad == AutoPad::same_upper || window.auto_pad == AutoPad::same_lower;
     output.clear();
     for (size_t axis = 0; axis < rank; ++axis) {
         const Dim& input = x[axis + 2];
         const int64_t stride = window.strides[axis];
-        require(extra[axis] >= 0 && extra[axis] <= kWindowLimit, "attribute 'output_padding' holds {}", extra[axis]);
+        require(extra[axis] >= 0 && extra[axis] <= kWindowLimit, "attribute 'output_padding' holds {}",
+                extra[axis]);
         require(wanted.empty() || (wanted[axis] >= 1 && wanted[axis] <= kWindowLimit),
                 "attribute 'output_shape' holds {}", wanted.empty() ? 0 : wanted[axis]);
         if (!input.known() || window.kernel[axis] < 0) {
@@ -65,7 +68,8 @@ Window transposed_window(const Attributes& attributes, const Dims& x, const Dims
         const int64_t full = stride * (input.value - 1) + extra[axis] + window.reach(axis);
         if (wanted.empty() && !same) {
             const int64_t extent = full - window.pads_begin[axis] - window.pads_end[axis];
-            require(extent >= 1, "pads {} and {} leave nothing of spatial axis {}, whose extent is {} before padding",
+            require(extent >= 1,
+                    "pads {} and {} leave nothing of spatial axis {}, whose extent is {} before padding",
                     window.pads_begin[axis], window.pads_end[axis], axis, full);
             output.emplace_back(extent);
             continue;
@@ -92,7 +96,8 @@ Convolution describe_convolution(const Window& window, const Shape& x, const Sha
     c.dilation = triple(window.dilations, 1);
     c.pad = triple(window.pads_begin, 0);
     // A pointwise convolution is the same on a flat image, whose single long row makes the inner loop fast.
-    if (c.kernel == Triple{1, 1, 1} && c.stride == Triple{1, 1, 1} && c.pad == Triple{0, 0, 0} && c.input == c.output) {
+    if (c.kernel == Triple{1, 1, 1} && c.stride == Triple{1, 1, 1} && c.pad == Triple{0, 0, 0} &&
+        c.input == c.output) {
         c.input = {1, 1, c.input_size()};
         c.output = c.input;
     }
@@ -124,7 +129,8 @@ void convolve_plane(const Convolution& c, const double* x, const double* weights
                     const int64_t step = c.stride[2];
                     for (int64_t oz = range[0].begin; oz < range[0].end; ++oz)
                         for (int64_t oy = range[1].begin; oy < range[1].end; ++oy) {
-                            const int64_t row = (oz * c.stride[0] + offset[0]) * c.input[1] + oy * c.stride[1] + offset[1];
+                            const int64_t row =
+                                (oz * c.stride[0] + offset[0]) * c.input[1] + oy * c.stride[1] + offset[1];
                             const double* source = x + row * c.input[2] + offset[2];
                             double* target = y + (oz * c.output[1] + oy) * c.output[2];
                             if (step == 1)
@@ -154,7 +160,8 @@ void convolve_transposed_plane(const Convolution& c, const double* x, const doub
                             positions_inside(offset[axis], c.stride[axis], 0, c.output[axis], c.input[axis]);
                     for (int64_t iz = range[0].begin; iz < range[0].end; ++iz)
                         for (int64_t iy = range[1].begin; iy < range[1].end; ++iy) {
-                            const int64_t row = (iz * c.stride[0] + offset[0]) * c.output[1] + iy * c.stride[1] + offset[1];
+                            const int64_t row =
+                                (iz * c.stride[0] + offset[0]) * c.output[1] + iy * c.stride[1] + offset[1];
                             double* target = y + row * c.output[2] + offset[2];
                             const double* source = x + (iz * c.input[1] + iy) * c.input[2];
                             for (int64_t ix = range[2].begin; ix < range[2].end; ++ix)
@@ -166,11 +173,12 @@ void convolve_transposed_plane(const Convolution& c, const double* x, const doub
 
 }  // namespace
 
-Dims conv_dims(const Attributes& attributes, const Dims& x, const Dims& weights, const std::optional<Dims>& bias) {
+Dims conv_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
+               const std::optional<Dims>& bias) {
     const int64_t groups = check_ranks(attributes, x, weights);
     if (x[1].known() && weights[1].known())
-        require(x[1].value == weights[1].value * groups, "weights have {} input channels but the input has {}",
-                weights[1].value * groups, x[1].value);
+        require(x[1].value == weights[1].value * groups,
+                "weights have {} input channels but the input has {}", weights[1].value * groups, x[1].value);
     require(!weights[0].known() || weights[0].value % groups == 0, "{} output channels cannot form {} groups",
             weights[0].value, groups);
     require_vector(bias, weights[0], "the bias");
@@ -183,8 +191,10 @@ Dims conv_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
 Dims conv_transpose_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
                          const std::optional<Dims>& bias) {
     const int64_t groups = check_ranks(attributes, x, weights);
-    require(agree(x[1], weights[0]), "weights have {} input channels but the input has {}", weights[0].value, x[1].value);
-    require(!x[1].known() || x[1].value % groups == 0, "{} input channels cannot form {} groups", x[1].value, groups);
+    require(agree(x[1], weights[0]), "weights have {} input channels but the input has {}", weights[0].value,
+            x[1].value);
+    require(!x[1].known() || x[1].value % groups == 0, "{} input channels cannot form {} groups", x[1].value,
+            groups);
     const Dim channels = weights[1].known() ? Dim(weights[1].value * groups) : Dim();
     require_vector(bias, channels, "the bias");
     Dims spatial;
@@ -213,17 +223,20 @@ Tensor conv(const Attributes& attributes, const Tensor& x, const Tensor& weights
         const int64_t image = plane / channels;
         const int64_t channel = plane % channels;
         const int64_t group = channel / c.outputs;
-        convolve_plane(c, source + (image * c.groups + group) * c.inputs * c.input_size(), kernel + channel * kernel_size,
-                       target + plane * c.output_size());
+        convolve_plane(c, source + (image * c.groups + group) * c.inputs * c.input_size(),
+                       kernel + channel * kernel_size, target + plane * c.output_size());
     }
     return y;
 }
 
-Tensor conv_transpose(const Attributes& attributes, const Tensor& x, const Tensor& weights, const Tensor& bias) {
+Tensor conv_transpose(const Attributes& attributes, const Tensor& x, const Tensor& weights,
+                      const Tensor& bias) {
     const std::optional<Dims> bias_dims = bias.empty() ? std::nullopt : std::optional(to_dims(bias.shape()));
-    const Dims dims = conv_transpose_dims(attributes, to_dims(x.shape()), to_dims(weights.shape()), bias_dims);
+    const Dims dims =
+        conv_transpose_dims(attributes, to_dims(x.shape()), to_dims(weights.shape()), bias_dims);
     Dims spatial;
-    const Window window = transposed_window(attributes, to_dims(x.shape()), to_dims(weights.shape()), spatial);
+    const Window window =
+        transposed_window(attributes, to_dims(x.shape()), to_dims(weights.shape()), spatial);
     Tensor y = real_zeros(ValueType(DType::f64, dims).static_shape());
     if (y.size() == 0) return y;
     fill_bias(y, bias);

@@ -16,12 +16,14 @@ struct Convolution {
 };
 
 //! Result shape of Conv; throws when input, weights, bias and attributes do not fit together.
-Dims conv_dims(const Attributes& attributes, const Dims& x, const Dims& weights, const std::optional<Dims>& bias);
+Dims conv_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
+               const std::optional<Dims>& bias);
 Dims conv_transpose_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
                          const std::optional<Dims>& bias);
 
 //! Conv of f64 tensors; `bias` may be empty. Shapes are checked.
 Tensor conv(const Attributes& attributes, const Tensor& x, const Tensor& weights, const Tensor& bias);
-Tensor conv_transpose(const Attributes& attributes, const Tensor& x, const Tensor& weights, const Tensor& bias);
+Tensor conv_transpose(const Attributes& attributes, const Tensor& x, const Tensor& weights,
+                      const Tensor& bias);
 
 }  // namespace kilter

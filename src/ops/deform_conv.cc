@@ -10,14 +10,16 @@ namespace {
 
 int64_t offset_groups(const Attributes& attributes, const Dim& channels) {
     const int64_t groups = attributes.get_int("offset_group", 1);
-    require(groups >= 1 && groups <= kWindowLimit, "attribute 'offset_group' must be 1 or more, found {}", groups);
-    require(!channels.known() || channels.value % groups == 0, "{} channels cannot form {} offset groups", channels.value,
+    require(groups >= 1 && groups <= kWindowLimit, "attribute 'offset_group' must be 1 or more, found {}",
             groups);
+    require(!channels.known() || channels.value % groups == 0, "{} channels cannot form {} offset groups",
+            channels.value, groups);
     return groups;
 }
 
-Dims deform_dims(const Attributes& attributes, const Dims& x, const Dims& weights, const std::optional<Dims>& offset,
-                 const std::optional<Dims>& bias, const std::optional<Dims>& mask) {
+Dims deform_dims(const Attributes& attributes, const Dims& x, const Dims& weights,
+                 const std::optional<Dims>& offset, const std::optional<Dims>& bias,
+                 const std::optional<Dims>& mask) {
     require(x.size() == 4, "the input must have shape [N, C, H, W], found {}", to_string(x));
     const Dims result = conv_dims(attributes, x, weights, bias);
     const int64_t groups = offset_groups(attributes, x[1]);
@@ -42,8 +44,9 @@ Dims deform_dims(const Attributes& attributes, const Dims& x, const Dims& weight
 
 void infer(InferContext& context) {
     if (!context.shape(0) || !context.shape(1)) return context.set_output(0, context.dtype(0));
-    context.set_output(0, context.dtype(0), deform_dims(context.attributes(), *context.shape(0), *context.shape(1),
-                                                        context.shape(2), context.shape(3), context.shape(4)));
+    context.set_output(0, context.dtype(0),
+                       deform_dims(context.attributes(), *context.shape(0), *context.shape(1),
+                                   context.shape(2), context.shape(3), context.shape(4)));
 }
 
 // Bilinear sample with zeros around the image.
@@ -67,8 +70,9 @@ void kernel(KernelContext& context) {
     const Tensor bias = context.has_input(3) ? to_reals(context.input(3)) : Tensor();
     const Tensor mask = context.has_input(4) ? to_reals(context.input(4)) : Tensor();
     const Attributes& attributes = context.attributes();
-    const Dims dims = deform_dims(attributes, to_dims(x.shape()), to_dims(weights.shape()), to_dims(offset.shape()),
-                                  optional_dims(context, 3), optional_dims(context, 4));
+    const Dims dims =
+        deform_dims(attributes, to_dims(x.shape()), to_dims(weights.shape()), to_dims(offset.shape()),
+                    optional_dims(context, 3), optional_dims(context, 4));
     Tensor y = real_zeros(ValueType(DType::f64, dims).static_shape());
     Window window = read_window(attributes, {weights.dim(2), weights.dim(3)});
     window.resolve_pads({x.dim(2), x.dim(3)});
@@ -89,11 +93,15 @@ void kernel(KernelContext& context) {
             const double* plane = x.as<double>().data() + (image * channels + source) * height * width;
             for (int64_t tap = 0; tap < taps; ++tap) {
                 const double* shift = offset.as<double>().data() + (moved * taps + tap) * 2 * points + point;
-                const double row = top + static_cast<double>(tap / weights.dim(3) * window.dilations[0]) + shift[0];
-                const double column = left + static_cast<double>(tap % weights.dim(3) * window.dilations[1]) + shift[points];
+                const double row =
+                    top + static_cast<double>(tap / weights.dim(3) * window.dilations[0]) + shift[0];
+                const double column =
+                    left + static_cast<double>(tap % weights.dim(3) * window.dilations[1]) + shift[points];
                 double value = sample(plane, height, width, row, column);
-                if (!mask.empty()) value *= mask.as<double>()[static_cast<size_t>((moved * taps + tap) * points + point)];
-                sum += value * weights.as<double>()[static_cast<size_t>((channel * weights.dim(1) + c) * taps + tap)];
+                if (!mask.empty())
+                    value *= mask.as<double>()[static_cast<size_t>((moved * taps + tap) * points + point)];
+                sum += value *
+                       weights.as<double>()[static_cast<size_t>((channel * weights.dim(1) + c) * taps + tap)];
             }
         }
         y.as_mutable<double>()[static_cast<size_t>(i)] = sum;

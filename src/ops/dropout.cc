@@ -15,9 +15,12 @@ void infer(InferContext& context) {
 
 void kernel(KernelContext& context) {
     const Tensor& x = needed(context, 0, "the input");
-    const bool training = context.has_input(2) && context.input(2).size() == 1 && context.input(2).to_ints()[0] != 0;
-    const double ratio = context.has_input(1) && context.input(1).size() == 1 ? context.input(1).to_doubles()[0] : 0.5;
-    require(!training || ratio == 0, "kilter runs inference only, but this Dropout is in training mode with ratio {}", ratio);
+    const bool training =
+        context.has_input(2) && context.input(2).size() == 1 && context.input(2).to_ints()[0] != 0;
+    const double ratio =
+        context.has_input(1) && context.input(1).size() == 1 ? context.input(1).to_doubles()[0] : 0.5;
+    require(!training || ratio == 0,
+            "kilter runs inference only, but this Dropout is in training mode with ratio {}", ratio);
     context.set_output(0, x);
     if (context.wants_output(1)) context.set_output(1, Tensor::filled(DType::boolean, x.shape(), 1));
 }

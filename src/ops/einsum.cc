@@ -25,13 +25,14 @@ Labels parse_term(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
         if (text[i] == ' ') continue;
         if (text.substr(i, 3) == "...") {
-            require(std::ranges::find(labels, kDots) == labels.end(), "two ellipses in the einsum term '{}'", text);
+            require(std::ranges::find(labels, kDots) == labels.end(), "two ellipses in the einsum term '{}'",
+                    text);
             labels.push_back(kDots);
             i += 2;
             continue;
         }
-        require(std::isalpha(static_cast<unsigned char>(text[i])) != 0, "unexpected '{}' in the einsum term '{}'", text[i],
-                text);
+        require(std::isalpha(static_cast<unsigned char>(text[i])) != 0,
+                "unexpected '{}' in the einsum term '{}'", text[i], text);
         labels.push_back(text[i]);
     }
     return labels;
@@ -41,7 +42,8 @@ Labels parse_term(std::string_view text) {
 Labels expand(const Labels& labels, int64_t count) {
     Labels expanded;
     for (const int label : labels) {
-        if (label != kDots) expanded.push_back(label);
+        if (label != kDots)
+            expanded.push_back(label);
         else
             for (int64_t i = count; i-- > 0;) expanded.push_back(kEllipsis + static_cast<int>(i));
     }
@@ -58,15 +60,16 @@ Equation parse(const std::string& text, const std::vector<size_t>& ranks) {
         if (comma == left.npos) break;
         begin = comma + 1;
     }
-    require(terms.size() == ranks.size(), "the einsum equation '{}' has {} terms for {} inputs", text, terms.size(),
-            ranks.size());
+    require(terms.size() == ranks.size(), "the einsum equation '{}' has {} terms for {} inputs", text,
+            terms.size(), ranks.size());
     Equation equation;
     int64_t dots = 0;
     for (size_t i = 0; i < terms.size(); ++i) {
         const bool has_dots = std::ranges::find(terms[i], kDots) != terms[i].end();
-        const int64_t covered = static_cast<int64_t>(ranks[i]) - static_cast<int64_t>(terms[i].size()) + (has_dots ? 1 : 0);
-        require(has_dots ? covered >= 0 : covered == 0, "term {} of the einsum equation '{}' does not fit rank {}", i, text,
-                ranks[i]);
+        const int64_t covered =
+            static_cast<int64_t>(ranks[i]) - static_cast<int64_t>(terms[i].size()) + (has_dots ? 1 : 0);
+        require(has_dots ? covered >= 0 : covered == 0,
+                "term {} of the einsum equation '{}' does not fit rank {}", i, text, ranks[i]);
         if (has_dots) dots = std::max(dots, covered);
         equation.terms.push_back(expand(terms[i], covered));
     }
@@ -134,14 +137,16 @@ struct Loops {
 };
 
 template <class T>
-Tensor contract(const Equation& equation, const std::map<int, Dim>& sizes, const std::vector<Tensor>& operands) {
+Tensor contract(const Equation& equation, const std::map<int, Dim>& sizes,
+                const std::vector<Tensor>& operands) {
     // The step of a label is the sum over the axes that carry it: "ii" walks a diagonal.
     const auto moves = [&](int label) {
         Shape result(operands.size(), 0);
         for (size_t i = 0; i < operands.size(); ++i) {
             const Shape strides = row_major_strides(operands[i].shape());
             for (size_t axis = 0; axis < strides.size(); ++axis)
-                if (equation.terms[i][axis] == label && operands[i].shape()[axis] != 1) result[i] += strides[axis];
+                if (equation.terms[i][axis] == label && operands[i].shape()[axis] != 1)
+                    result[i] += strides[axis];
         }
         return result;
     };
@@ -195,7 +200,8 @@ void kernel(KernelContext& context) {
     }
     const Equation equation = parse(context.attributes().get_string("equation"), ranks);
     const std::map<int, Dim> sizes = extents(equation, shapes);
-    if (is_integer(dtype)) return store_words(context, 0, dtype, contract<uint64_t>(equation, sizes, operands));
+    if (is_integer(dtype))
+        return store_words(context, 0, dtype, contract<uint64_t>(equation, sizes, operands));
     store_reals(context, 0, dtype, contract<double>(equation, sizes, operands));
 }
 

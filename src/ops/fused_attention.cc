@@ -11,8 +11,8 @@ namespace {
 
 Dims attention_dims(const Attributes& attributes, const Dims& q, const Dims& k, const Dims& v,
                     const std::optional<Dims>& mask) {
-    require(q.size() == 4 && k.size() == 4 && v.size() == 4, "q, k and v must have rank 4, found {}, {} and {}",
-            to_string(q), to_string(k), to_string(v));
+    require(q.size() == 4 && k.size() == 4 && v.size() == 4,
+            "q, k and v must have rank 4, found {}, {} and {}", to_string(q), to_string(k), to_string(v));
     const bool k_transposed = attributes.get_int("k_transposed") != 0;
     const Dims scores = product_dims(q, k_transposed ? k : transposed_dims(k, "k"));
     if (mask) {
@@ -26,9 +26,11 @@ Dims attention_dims(const Attributes& attributes, const Dims& q, const Dims& k, 
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "k");
     require_same_dtype(context.dtype(0), context.dtype(2), "v");
-    if (!context.shape(0) || !context.shape(1) || !context.shape(2)) return context.set_output(0, context.dtype(0));
-    context.set_output(0, context.dtype(0), attention_dims(context.attributes(), *context.shape(0), *context.shape(1),
-                                                           *context.shape(2), context.shape(3)));
+    if (!context.shape(0) || !context.shape(1) || !context.shape(2))
+        return context.set_output(0, context.dtype(0));
+    context.set_output(0, context.dtype(0),
+                       attention_dims(context.attributes(), *context.shape(0), *context.shape(1),
+                                      *context.shape(2), context.shape(3)));
 }
 
 void kernel(KernelContext& context) {

@@ -8,7 +8,8 @@ namespace kilter {
 namespace {
 
 Dims gemm_dims(const Attributes& attributes, Dims a, Dims b, const std::optional<Dims>& c) {
-    require(a.size() == 2 && b.size() == 2, "A and B must be matrices, found {} and {}", to_string(a), to_string(b));
+    require(a.size() == 2 && b.size() == 2, "A and B must be matrices, found {} and {}", to_string(a),
+            to_string(b));
     if (attributes.get_int("transA") != 0) std::swap(a[0], a[1]);
     if (attributes.get_int("transB") != 0) std::swap(b[0], b[1]);
     Dims result = product_dims(a, b);
@@ -26,8 +27,9 @@ Dims gemm_dims(const Attributes& attributes, Dims a, Dims b, const std::optional
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "B");
     if (!context.shape(0) || !context.shape(1)) return context.set_output(0, context.dtype(0));
-    context.set_output(0, context.dtype(0),
-                       gemm_dims(context.attributes(), *context.shape(0), *context.shape(1), context.shape(2)));
+    context.set_output(
+        0, context.dtype(0),
+        gemm_dims(context.attributes(), *context.shape(0), *context.shape(1), context.shape(2)));
 }
 
 void kernel(KernelContext& context) {
@@ -35,7 +37,8 @@ void kernel(KernelContext& context) {
     const Tensor& b = needed(context, 1, "B");
     require_same_dtype(a.dtype(), b.dtype(), "B");
     const Attributes& attributes = context.attributes();
-    const Dims dims = gemm_dims(attributes, to_dims(a.shape()), to_dims(b.shape()), optional_dims(context, 2));
+    const Dims dims =
+        gemm_dims(attributes, to_dims(a.shape()), to_dims(b.shape()), optional_dims(context, 2));
     const Tensor left = attributes.get_int("transA") != 0 ? transposed(to_reals(a), "A") : to_reals(a);
     const Tensor right = attributes.get_int("transB") != 0 ? transposed(to_reals(b), "B") : to_reals(b);
     Tensor y = product(left, right);

@@ -59,7 +59,8 @@ void norm(KernelContext& context) {
 
 KILTER_OP({.name = "GlobalAveragePool", .infer = infer, .kernel = average});
 KILTER_OP({.name = "GlobalMaxPool", .infer = infer, .kernel = maximum});
-KILTER_OP({.name = "GlobalLpPool", .attributes = {{"p", AttributeKind::integer}}, .infer = infer, .kernel = norm});
+KILTER_OP(
+    {.name = "GlobalLpPool", .attributes = {{"p", AttributeKind::integer}}, .infer = infer, .kernel = norm});
 
 }  // namespace
 }  // namespace kilter

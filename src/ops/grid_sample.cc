@@ -39,8 +39,10 @@ Sampling read_sampling(const Attributes& attributes) {
 }
 
 Dims sample_dims(const Dims& x, const Dims& grid) {
-    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found {}", to_string(x));
-    require(grid.size() == x.size() && agree(grid[0], x[0]) && agree(grid.back(), static_cast<int64_t>(x.size()) - 2),
+    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found {}",
+            to_string(x));
+    require(grid.size() == x.size() && agree(grid[0], x[0]) &&
+                agree(grid.back(), static_cast<int64_t>(x.size()) - 2),
             "a grid for the input {} must have shape [{}, …, {}] and the same rank, found {}", to_string(x),
             to_string(x[0]), x.size() - 2, to_string(grid));
     Dims result{x[0], x[1]};
@@ -66,7 +68,8 @@ int64_t pixel(const Sampling& sampling, int64_t index, int64_t extent, double lo
     if (index >= 0 && index < extent) return index;
     if (sampling.padding == Padding::zeros) return -1;
     if (sampling.padding == Padding::border) return std::clamp<int64_t>(index, 0, extent - 1);
-    return std::clamp<int64_t>(static_cast<int64_t>(reflected(static_cast<double>(index), low, high)), 0, extent - 1);
+    return std::clamp<int64_t>(static_cast<int64_t>(reflected(static_cast<double>(index), low, high)), 0,
+                               extent - 1);
 }
 
 double cubic_weight(double distance) {
@@ -98,7 +101,8 @@ std::vector<Tap> taps_at(const Sampling& sampling, double normalized, int64_t ex
     const double ratio = at - static_cast<double>(floor);
     if (sampling.mode == "linear") return {tap(floor, 1 - ratio), tap(floor + 1, ratio)};
     std::vector<Tap> taps;
-    for (int64_t i = -1; i <= 2; ++i) taps.push_back(tap(floor + i, cubic_weight(static_cast<double>(i) - ratio)));
+    for (int64_t i = -1; i <= 2; ++i)
+        taps.push_back(tap(floor + i, cubic_weight(static_cast<double>(i) - ratio)));
     return taps;
 }
 
@@ -109,7 +113,8 @@ double interpolate(const double* plane, const std::array<std::vector<Tap>, 3>& t
         for (const Tap& y : taps[1])
             for (const Tap& x : taps[2])
                 if (z.index >= 0 && y.index >= 0 && x.index >= 0)
-                    sum += z.weight * y.weight * x.weight * plane[(z.index * extents[1] + y.index) * extents[2] + x.index];
+                    sum += z.weight * y.weight * x.weight *
+                           plane[(z.index * extents[1] + y.index) * extents[2] + x.index];
     return sum;
 }
 
@@ -129,7 +134,8 @@ void kernel(KernelContext& context) {
         const int64_t channels = x.dim(1);
         for (int64_t image = 0; image < x.dim(0); ++image)
             for (int64_t point = 0; point < points; ++point) {
-                const double* position = grid.as<double>().data() + (image * points + point) * static_cast<int64_t>(spatial);
+                const double* position =
+                    grid.as<double>().data() + (image * points + point) * static_cast<int64_t>(spatial);
                 std::array<std::vector<Tap>, 3> taps;
                 taps.fill({Tap{0, 1.0}});
                 // Grids list coordinates as (x, y, z): the last axis first.

@@ -16,7 +16,8 @@ void check(const Dims& x, const std::optional<Dims>& scale, const std::optional<
 int64_t group_count(const Attributes& attributes, const Dim& channels) {
     const int64_t groups = attributes.get_int("num_groups");
     require(groups >= 1, "attribute 'num_groups' must be 1 or more, found {}", groups);
-    require(!channels.known() || channels.value % groups == 0, "{} channels cannot form {} groups", channels.value, groups);
+    require(!channels.known() || channels.value % groups == 0, "{} channels cannot form {} groups",
+            channels.value, groups);
     return groups;
 }
 

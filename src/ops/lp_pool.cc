@@ -12,8 +12,9 @@ void kernel(KernelContext& context) {
     require(p >= 1, "attribute 'p' must be 1 or more, found {}", p);
     run_pool(context, [&](const Pool& pool, const double* elements, const Triple& start) {
         double sum = 0;
-        for_each_element(pool, start,
-                         [&](int64_t index) { sum += std::pow(std::fabs(elements[index]), static_cast<double>(p)); });
+        for_each_element(pool, start, [&](int64_t index) {
+            sum += std::pow(std::fabs(elements[index]), static_cast<double>(p));
+        });
         return std::pow(sum, 1.0 / static_cast<double>(p));
     });
 }

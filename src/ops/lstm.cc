@@ -4,8 +4,8 @@
 namespace kilter {
 namespace {
 
-void step(const RecurrentWeights& weights, const Attributes& attributes, const double* x, std::vector<double>& h,
-          std::vector<double>& c) {
+void step(const RecurrentWeights& weights, const Attributes& attributes, const double* x,
+          std::vector<double>& h, std::vector<double>& c) {
     const int64_t hidden = weights.hidden;
     const Activation& gate = weights.activations[0];
     const Activation& candidate = weights.activations[1];

@@ -25,7 +25,8 @@ void kernel(KernelContext& context) {
 // The bias of kilter.MatMul is [N] or [1].
 void require_bias(const std::optional<Dims>& bias, const Dims& result) {
     require(!bias || (bias->size() == 1 && (agree((*bias)[0], result.back()) || agree((*bias)[0], 1))),
-            "the bias must have shape [{}] or [1], found {}", to_string(result.back()), bias ? to_string(*bias) : "");
+            "the bias must have shape [{}] or [1], found {}", to_string(result.back()),
+            bias ? to_string(*bias) : "");
 }
 
 void fused_infer(InferContext& context) {
@@ -49,8 +50,8 @@ void fused_kernel(KernelContext& context) {
     const DType dtype = context.input(0).dtype();
     require_real(dtype, "the first operand");
     require_same_dtype(dtype, context.input(1).dtype(), "the second operand");
-    require(a.rank() >= 2 && b.rank() >= 2, "operands must have rank 2 or more, found {} and {}", to_string(a.shape()),
-            to_string(b.shape()));
+    require(a.rank() >= 2 && b.rank() >= 2, "operands must have rank 2 or more, found {} and {}",
+            to_string(a.shape()), to_string(b.shape()));
     if (context.attributes().get_int("trans_a") != 0) a = transposed(a, "the first operand");
     if (context.attributes().get_int("trans_b") != 0) b = transposed(b, "the second operand");
     Tensor y = product(a, b);

@@ -15,7 +15,9 @@ void infer(InferContext& context, size_t b, DType dtype) {
 void integer_infer(InferContext& context) { infer(context, 1, DType::i32); }
 void linear_infer(InferContext& context) { infer(context, 3, context.dtype(7)); }
 
-Tensor by_row(const Tensor& parameter, const Tensor& a) { return per_slice(parameter, a.rank() - 2, a.rank(), "a's parameter"); }
+Tensor by_row(const Tensor& parameter, const Tensor& a) {
+    return per_slice(parameter, a.rank() - 2, a.rank(), "a's parameter");
+}
 Tensor by_column(const Tensor& parameter, const Tensor& b) {
     return per_slice(parameter, b.rank() - 1, b.rank(), "b's parameter");
 }
@@ -36,11 +38,20 @@ void linear_kernel(KernelContext& context) {
     Tensor y = product(centered(a, a_zero), centered(b, b_zero));
     scale_by(y, by_row(needed(context, 1, "a's scale"), a));
     scale_by(y, by_column(needed(context, 4, "b's scale"), b));
-    store_quantized(context, 0, y, needed(context, 6, "the output scale"), needed(context, 7, "the output zero point"));
+    store_quantized(context, 0, y, needed(context, 6, "the output scale"),
+                    needed(context, 7, "the output zero point"));
 }
 
-KILTER_OP({.name = "MatMulInteger", .min_inputs = 2, .max_inputs = 4, .infer = integer_infer, .kernel = integer_kernel});
-KILTER_OP({.name = "QLinearMatMul", .min_inputs = 8, .max_inputs = 8, .infer = linear_infer, .kernel = linear_kernel});
+KILTER_OP({.name = "MatMulInteger",
+           .min_inputs = 2,
+           .max_inputs = 4,
+           .infer = integer_infer,
+           .kernel = integer_kernel});
+KILTER_OP({.name = "QLinearMatMul",
+           .min_inputs = 8,
+           .max_inputs = 8,
+           .infer = linear_infer,
+           .kernel = linear_kernel});
 
 }  // namespace
 }  // namespace kilter

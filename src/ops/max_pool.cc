@@ -26,7 +26,8 @@ int64_t column_major(int64_t index, const Triple& extents) {
 void kernel(KernelContext& context) {
     const Tensor& x = needed(context, 0, "the input");
     const int64_t storage_order = context.attributes().get_int("storage_order");
-    require(storage_order == 0 || storage_order == 1, "attribute 'storage_order' must be 0 or 1, found {}", storage_order);
+    require(storage_order == 0 || storage_order == 1, "attribute 'storage_order' must be 0 or 1, found {}",
+            storage_order);
     const Pool pool = read_pool(context.attributes(), x.shape());
     const Tensor values = to_reals(x);
     Tensor y(DType::f64, pool.result);

@@ -14,20 +14,22 @@ Dims roi_dims(const Attributes& attributes, const Dims& x, const std::optional<D
     for (const int64_t extent : pooled)
         require(extent >= 1 && extent <= kWindowLimit, "attribute 'pooled_shape' holds {}", extent);
     require(x.size() == 4, "the input must have shape [N, C, H, W], found {}", to_string(x));
-    require(!rois || (rois->size() == 2 && agree((*rois)[1], 5)), "the regions must have shape [count, 5], found {}",
-            rois ? to_string(*rois) : "");
+    require(!rois || (rois->size() == 2 && agree((*rois)[1], 5)),
+            "the regions must have shape [count, 5], found {}", rois ? to_string(*rois) : "");
     return {rois ? (*rois)[0] : Dim(), x[1], pooled[0], pooled[1]};
 }
 
 void infer(InferContext& context) {
     if (!context.shape(0)) return context.set_output(0, context.dtype(0));
-    context.set_output(0, context.dtype(0), roi_dims(context.attributes(), *context.shape(0), context.shape(1)));
+    context.set_output(0, context.dtype(0),
+                       roi_dims(context.attributes(), *context.shape(0), context.shape(1)));
 }
 
 // Rounded coordinate, kept where integer arithmetic is safe.
 int64_t rounded(double coordinate) {
     const auto limit = static_cast<double>(kWindowLimit);
-    return std::isnan(coordinate) ? 0 : static_cast<int64_t>(std::clamp(std::round(coordinate), -limit, limit));
+    return std::isnan(coordinate) ? 0
+                                  : static_cast<int64_t>(std::clamp(std::round(coordinate), -limit, limit));
 }
 
 // The elements of bin `index` of `bins` along one axis of a region [first, first + length).
@@ -60,7 +62,8 @@ void kernel(KernelContext& context) {
                 for (int64_t j = 0; j < y.dim(3); ++j, ++target) {
                     const Range rows = bin(i, y.dim(2), top, region_height, height);
                     const Range columns = bin(j, y.dim(3), left, region_width, width);
-                    if (rows.begin >= rows.end || columns.begin >= columns.end) continue;  // an empty bin is zero
+                    if (rows.begin >= rows.end || columns.begin >= columns.end)
+                        continue;  // an empty bin is zero
                     *target = plane[rows.begin * width + columns.begin];
                     for (int64_t row = rows.begin; row < rows.end; ++row)
                         for (int64_t column = columns.begin; column < columns.end; ++column)
@@ -74,7 +77,8 @@ void kernel(KernelContext& context) {
 KILTER_OP({.name = "MaxRoiPool",
            .min_inputs = 2,
            .max_inputs = 2,
-           .attributes = {{"pooled_shape", AttributeKind::integers, true}, {"spatial_scale", AttributeKind::real}},
+           .attributes = {{"pooled_shape", AttributeKind::integers, true},
+                          {"spatial_scale", AttributeKind::real}},
            .infer = infer,
            .kernel = kernel});
 

@@ -9,7 +9,8 @@ namespace {
 
 // The shape that the window implies; the indices refer to it even when output_shape asks for more room.
 Dims unpooled_dims(const Attributes& attributes, const Dims& x) {
-    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}", to_string(x));
+    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}",
+            to_string(x));
     const Window window = read_window(attributes, pool_kernel(attributes, x.size() - 2));
     Dims result{x[0], x[1]};
     for (size_t axis = 0; axis < window.rank(); ++axis) {
@@ -19,8 +20,8 @@ Dims unpooled_dims(const Attributes& attributes, const Dims& x) {
             continue;
         }
         require(input.value <= kWindowLimit, "spatial axis {} has extent {}", axis, input.value);
-        const int64_t extent = (input.value - 1) * window.strides[axis] + window.kernel[axis] - window.pads_begin[axis] -
-                               window.pads_end[axis];
+        const int64_t extent = (input.value - 1) * window.strides[axis] + window.kernel[axis] -
+                               window.pads_begin[axis] - window.pads_end[axis];
         require(extent >= 0, "pads leave nothing of spatial axis {}", axis);
         result.emplace_back(extent);
     }
@@ -32,7 +33,8 @@ void infer(InferContext& context) {
     const Dims implied = unpooled_dims(context.attributes(), *context.shape(0));
     if (!context.has_input(2)) return context.set_output(0, context.dtype(0), implied);
     const std::optional<Dims> wanted = context.shape_data(2);
-    context.set_output(0, context.dtype(0), wanted && wanted->size() == implied.size() ? *wanted : Dims(implied.size()));
+    context.set_output(0, context.dtype(0),
+                       wanted && wanted->size() == implied.size() ? *wanted : Dims(implied.size()));
 }
 
 void kernel(KernelContext& context) {
@@ -43,20 +45,21 @@ void kernel(KernelContext& context) {
     const Shape implied =
         ValueType(DType::f64, unpooled_dims(context.attributes(), to_dims(x.shape()))).static_shape();
     const Shape shape = context.has_input(2) ? Shape(context.input(2).to_ints()) : implied;
-    require(shape.size() == implied.size(), "output_shape has {} entries for an input of rank {}", shape.size(),
-            implied.size());
+    require(shape.size() == implied.size(), "output_shape has {} entries for an input of rank {}",
+            shape.size(), implied.size());
     Tensor y = real_zeros(shape);
     const Tensor values = to_reals(x);
     const int64_t room = element_count(implied);
     const Shape strides = row_major_strides(shape);
     for (size_t i = 0; i < places.size(); ++i) {
-        require(places[i] >= 0 && places[i] < room, "index {} lies outside the {} elements of {}", places[i], room,
-                to_string(implied));
+        require(places[i] >= 0 && places[i] < room, "index {} lies outside the {} elements of {}", places[i],
+                room, to_string(implied));
         int64_t rest = places[i];
         int64_t target = 0;
         for (size_t axis = implied.size(); axis-- > 0; rest /= implied[axis]) {
             const int64_t coordinate = rest % implied[axis];
-            require(coordinate < shape[axis], "index {} lies outside the output shape {}", places[i], to_string(shape));
+            require(coordinate < shape[axis], "index {} lies outside the output shape {}", places[i],
+                    to_string(shape));
             target += coordinate * strides[axis];
         }
         y.as_mutable<double>()[static_cast<size_t>(target)] = values.as<double>()[i];

@@ -68,13 +68,15 @@ void require_same_dtype(DType expected, DType found, std::string_view what) {
 
 void require_vector(const std::optional<Dims>& dims, const Dim& count, std::string_view what) {
     if (!dims) return;
-    require(dims->size() == 1 && agree((*dims)[0], count), "{} must have shape [{}], found {}", what, to_string(count),
-            to_string(*dims));
+    require(dims->size() == 1 && agree((*dims)[0], count), "{} must have shape [{}], found {}", what,
+            to_string(count), to_string(*dims));
 }
 
 void require_real(DType dtype, std::string_view what) {
-    const bool real = dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
-    require(real || dtype == DType::undefined, "{} must be a floating-point tensor, found {}", what, name(dtype));
+    const bool real =
+        dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
+    require(real || dtype == DType::undefined, "{} must be a floating-point tensor, found {}", what,
+            name(dtype));
 }
 
 }  // namespace kilter

@@ -5,7 +5,8 @@
 namespace kilter {
 
 Dims pool_dims(const Attributes& attributes, const Dims& x) {
-    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}", to_string(x));
+    require(x.size() >= 3 && x.size() <= 5, "the input must have 1 to 3 spatial axes, found shape {}",
+            to_string(x));
     const Window window = read_window(attributes, pool_kernel(attributes, x.size() - 2));
     require_pads_inside_kernel(window);
     Dims result{x[0], x[1]};

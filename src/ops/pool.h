@@ -21,7 +21,8 @@ struct Pool {
     //! First element (negative inside the padding) that the window at a flat output position looks at.
     Triple start(int64_t position) const {
         return {position / (output[1] * output[2]) * stride[0] - pad[0],
-                position / output[2] % output[1] * stride[1] - pad[1], position % output[2] * stride[2] - pad[2]};
+                position / output[2] % output[1] * stride[1] - pad[1],
+                position % output[2] * stride[2] - pad[2]};
     }
 };
 

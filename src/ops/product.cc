@@ -59,8 +59,9 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
         const int64_t matrix = task / blocks;
         const int64_t first = task % blocks * kRows;
         const auto& [a_offset, b_offset] = offsets[static_cast<size_t>(matrix)];
-        multiply_rows(left + a_offset + first * inner, right + b_offset, result + (matrix * rows + first) * columns,
-                      std::min(kRows, rows - first), inner, columns);
+        multiply_rows(left + a_offset + first * inner, right + b_offset,
+                      result + (matrix * rows + first) * columns, std::min(kRows, rows - first), inner,
+                      columns);
     }
     return c;
 }
@@ -68,13 +69,15 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Dims product_dims(const Dims& a, const Dims& b) {
-    require(!a.empty() && !b.empty(), "a matrix product needs operands of rank 1 or more, found {} and {}", to_string(a),
-            to_string(b));
+    require(!a.empty() && !b.empty(), "a matrix product needs operands of rank 1 or more, found {} and {}",
+            to_string(a), to_string(b));
     const Dim& left = a.back();
     const Dim& right = b.size() == 1 ? b[0] : b[b.size() - 2];
-    require(agree(left, right), "cannot multiply {} by {}: inner dimensions {} and {} differ", to_string(a), to_string(b),
-            to_string(left), to_string(right));
-    const auto batch_of = [](const Dims& dims) { return dims.size() <= 2 ? Dims() : Dims(dims.begin(), dims.end() - 2); };
+    require(agree(left, right), "cannot multiply {} by {}: inner dimensions {} and {} differ", to_string(a),
+            to_string(b), to_string(left), to_string(right));
+    const auto batch_of = [](const Dims& dims) {
+        return dims.size() <= 2 ? Dims() : Dims(dims.begin(), dims.end() - 2);
+    };
     Dims result = broadcast(batch_of(a), batch_of(b));
     if (a.size() > 1) result.push_back(a[a.size() - 2]);
     if (b.size() > 1) result.push_back(b.back());
@@ -93,7 +96,8 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }
 
 Tensor transposed(const Tensor& tensor, std::string_view what) {
-    Tensor result(DType::f64, ValueType(DType::f64, transposed_dims(to_dims(tensor.shape()), what)).static_shape());
+    Tensor result(DType::f64,
+                  ValueType(DType::f64, transposed_dims(to_dims(tensor.shape()), what)).static_shape());
     const int64_t rows = tensor.dim(-2);
     const int64_t columns = tensor.dim(-1);
     const std::span<const double> from = tensor.as<double>();
@@ -101,7 +105,8 @@ Tensor transposed(const Tensor& tensor, std::string_view what) {
     for (int64_t base = 0; base < tensor.size(); base += rows * columns)
         for (int64_t i = 0; i < rows; ++i)
             for (int64_t j = 0; j < columns; ++j)
-                to[static_cast<size_t>(base + j * rows + i)] = from[static_cast<size_t>(base + i * columns + j)];
+                to[static_cast<size_t>(base + j * rows + i)] =
+                    from[static_cast<size_t>(base + i * columns + j)];
     return result;
 }
 

@@ -20,8 +20,8 @@ Tensor per_slice(const Tensor& parameter, int axis, int rank, std::string_view w
 }
 
 Tensor centered(const Tensor& quantized, const Tensor& zero_point) {
-    require(is_integer(quantized.dtype()) || is_float(quantized.dtype()), "cannot compute with a tensor of {}",
-            name(quantized.dtype()));
+    require(is_integer(quantized.dtype()) || is_float(quantized.dtype()),
+            "cannot compute with a tensor of {}", name(quantized.dtype()));
     Tensor reals = to_reals(quantized).clone();
     if (zero_point.empty()) return reals;
     BroadcastIndex index(zero_point.shape(), reals.shape());
@@ -46,7 +46,8 @@ void store_quantized(KernelContext& context, size_t index, const Tensor& values,
     Tensor& result = context.output(index, dtype, values.shape());
     const Tensor scales = to_reals(scale);
     const Tensor zeros = to_reals(zero_point);
-    require(scales.size() == 1 && zeros.size() == 1, "the output's scale and zero point must be single numbers");
+    require(scales.size() == 1 && zeros.size() == 1,
+            "the output's scale and zero point must be single numbers");
     const double factor = scales.as<double>()[0];
     const double zero = zeros.as<double>()[0];
     const int width = bits(dtype);

@@ -21,24 +21,30 @@ class Parameters {
 };
 
 std::string lower_case(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
 }
 
-std::function<double(double)> make_activation(const std::string& name, Parameters& alphas, Parameters& betas) {
+std::function<double(double)> make_activation(const std::string& name, Parameters& alphas,
+                                              Parameters& betas) {
     const std::string kind = lower_case(name);
     if (kind == "relu") return [](double x) { return std::max(x, 0.0); };
     if (kind == "tanh") return [](double x) { return std::tanh(x); };
     if (kind == "sigmoid") return [](double x) { return 1.0 / (1.0 + std::exp(-x)); };
     if (kind == "softsign") return [](double x) { return x / (1.0 + std::fabs(x)); };
-    if (kind == "softplus") return [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); };
+    if (kind == "softplus")
+        return [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); };
     if (kind == "leakyrelu") return [a = alphas.next(0.01)](double x) { return x < 0 ? a * x : x; };
     if (kind == "thresholdedrelu") return [a = alphas.next(1.0)](double x) { return x > a ? x : 0.0; };
     if (kind == "elu") return [a = alphas.next(1.0)](double x) { return x < 0 ? a * std::expm1(x) : x; };
     if (kind == "affine") return [a = alphas.next(1.0), b = betas.next(0.0)](double x) { return a * x + b; };
-    if (kind == "scaledtanh") return [a = alphas.next(1.0), b = betas.next(1.0)](double x) { return a * std::tanh(b * x); };
+    if (kind == "scaledtanh")
+        return [a = alphas.next(1.0), b = betas.next(1.0)](double x) { return a * std::tanh(b * x); };
     if (kind == "hardsigmoid")
-        return [a = alphas.next(0.2), b = betas.next(0.5)](double x) { return std::min(std::max(a * x + b, 0.0), 1.0); };
+        return [a = alphas.next(0.2), b = betas.next(0.5)](double x) {
+            return std::min(std::max(a * x + b, 0.0), 1.0);
+        };
     fail("unknown activation '{}'", name);
 }
 
@@ -50,13 +56,15 @@ int64_t direction_count(const Attributes& attributes) {
 }
 
 // Activations of all directions, in order.
-std::vector<Activation> read_activations(const Attributes& attributes, const std::vector<std::string>& defaults) {
+std::vector<Activation> read_activations(const Attributes& attributes,
+                                         const std::vector<std::string>& defaults) {
     const auto directions = static_cast<size_t>(direction_count(attributes));
     std::vector<std::string> names = attributes.get_strings("activations");
     if (names.empty())
         for (size_t i = 0; i < directions; ++i) names.insert(names.end(), defaults.begin(), defaults.end());
-    require(names.size() == defaults.size() * directions, "attribute 'activations' must have {} entries, found {}",
-            defaults.size() * directions, names.size());
+    require(names.size() == defaults.size() * directions,
+            "attribute 'activations' must have {} entries, found {}", defaults.size() * directions,
+            names.size());
     Parameters alphas(attributes.get_floats("activation_alpha"));
     Parameters betas(attributes.get_floats("activation_beta"));
     const double clip = attributes.get_float("clip");
@@ -77,7 +85,9 @@ struct Layout {
     int64_t directions = 1;
     bool batch_first = false;
 
-    Dims state() const { return batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden}; }
+    Dims state() const {
+        return batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
+    }
     Dims sequence() const {
         return batch_first ? Dims{batch, steps, directions, hidden} : Dims{steps, directions, batch, hidden};
     }
@@ -90,7 +100,8 @@ Layout read_layout(const Context& context, int64_t gates, bool has_cell) {
     const std::optional<Dims> x = optional_dims(context, 0);
     const std::optional<Dims> r = optional_dims(context, 2);
     require(!x || x->size() == 3, "the input must have rank 3, found {}", x ? to_string(*x) : "");
-    require(!r || r->size() == 3, "the recurrence weights must have rank 3, found {}", r ? to_string(*r) : "");
+    require(!r || r->size() == 3, "the recurrence weights must have rank 3, found {}",
+            r ? to_string(*r) : "");
     Layout layout;
     const int64_t order = attributes.get_int("layout");
     require(order == 0 || order == 1, "attribute 'layout' must be 0 or 1, found {}", order);
@@ -104,13 +115,16 @@ Layout read_layout(const Context& context, int64_t gates, bool has_cell) {
     if (r) layout.hidden = (*r)[2];
     const int64_t declared = attributes.get_int("hidden_size", -1);
     if (declared >= 0) {
-        require(agree(layout.hidden, declared), "attribute 'hidden_size' is {} but the recurrence weights say {}", declared,
+        require(agree(layout.hidden, declared),
+                "attribute 'hidden_size' is {} but the recurrence weights say {}", declared,
                 layout.hidden.value);
         layout.hidden = declared;
     }
     constexpr int64_t kLargest = int64_t{1} << 40;
     require(layout.hidden.value < kLargest, "hidden size {} is too large", layout.hidden.value);
-    const auto rows = [&](int64_t factor) { return layout.hidden.known() ? Dim(factor * layout.hidden.value) : Dim(); };
+    const auto rows = [&](int64_t factor) {
+        return layout.hidden.known() ? Dim(factor * layout.hidden.value) : Dim();
+    };
     const Dim directions(layout.directions);
     require_dims(optional_dims(context, 1), {directions, rows(gates), layout.inputs}, "the input weights");
     require_dims(r, {directions, rows(gates), layout.hidden}, "the recurrence weights");
@@ -126,7 +140,8 @@ Layout read_layout(const Context& context, int64_t gates, bool has_cell) {
 
 // Position of (direction, batch) in a state tensor, in vectors of `hidden` numbers.
 size_t state_offset(const Recurrence& sizes, int64_t direction, int64_t item) {
-    const int64_t row = sizes.batch_first ? item * sizes.directions + direction : direction * sizes.batch + item;
+    const int64_t row =
+        sizes.batch_first ? item * sizes.directions + direction : direction * sizes.batch + item;
     return static_cast<size_t>(row * sizes.hidden);
 }
 
@@ -144,7 +159,8 @@ std::vector<int64_t> sequence_lengths(const KernelContext& context, const Recurr
     if (!context.has_input(4)) return std::vector<int64_t>(static_cast<size_t>(sizes.batch), sizes.steps);
     std::vector<int64_t> lengths = context.input(4).to_ints();
     for (const int64_t length : lengths)
-        require(length >= 0 && length <= sizes.steps, "sequence length {} lies outside 0 … {}", length, sizes.steps);
+        require(length >= 0 && length <= sizes.steps, "sequence length {} lies outside 0 … {}", length,
+                sizes.steps);
     return lengths;
 }
 
@@ -179,8 +195,13 @@ void run_recurrent(KernelContext& context, int64_t gates, bool has_cell,
     const Tensor r = to_reals(needed(context, 2, "the recurrence weights"));
     const Layout layout = read_layout(context, gates, has_cell);
     const Attributes& attributes = context.attributes();
-    const Recurrence sizes{layout.steps.value,      layout.batch.value, layout.inputs.value, layout.hidden.value,
-                           layout.directions, layout.batch_first, has_cell};
+    const Recurrence sizes{layout.steps.value,
+                           layout.batch.value,
+                           layout.inputs.value,
+                           layout.hidden.value,
+                           layout.directions,
+                           layout.batch_first,
+                           has_cell};
     const std::vector<Activation> activations = read_activations(attributes, default_activations);
     const int64_t rows = gates * sizes.hidden;
     const Shape state = ValueType(DType::f64, layout.state()).static_shape();
@@ -204,7 +225,8 @@ void run_recurrent(KernelContext& context, int64_t gates, bool has_cell,
         weights.hidden_bias = weights.input_bias + rows;
         if (!peephole.empty()) weights.peephole = peephole.as<double>().data() + direction * 3 * sizes.hidden;
         const auto count = static_cast<ptrdiff_t>(default_activations.size());
-        weights.activations.assign(activations.begin() + direction * count, activations.begin() + (direction + 1) * count);
+        weights.activations.assign(activations.begin() + direction * count,
+                                   activations.begin() + (direction + 1) * count);
         const bool reverse = direction == 1 || attributes.get_string("direction") == "reverse";
         for (int64_t item = 0; item < sizes.batch; ++item) {
             const size_t offset = state_offset(sizes, direction, item);
@@ -223,7 +245,8 @@ void run_recurrent(KernelContext& context, int64_t gates, bool has_cell,
                                          static_cast<ptrdiff_t>(sequence_offset(sizes, at, direction, item)));
             }
             std::ranges::copy(h, last_h.as_mutable<double>().begin() + static_cast<ptrdiff_t>(offset));
-            if (has_cell) std::ranges::copy(c, last_c.as_mutable<double>().begin() + static_cast<ptrdiff_t>(offset));
+            if (has_cell)
+                std::ranges::copy(c, last_c.as_mutable<double>().begin() + static_cast<ptrdiff_t>(offset));
         }
     }
     if (context.wants_output(0)) store_reals(context, 0, input.dtype(), y);
@@ -232,13 +255,11 @@ void run_recurrent(KernelContext& context, int64_t gates, bool has_cell,
 }
 
 std::vector<AttributeSpec> recurrent_attributes(std::vector<AttributeSpec> more) {
-    std::vector<AttributeSpec> attributes{{"activation_alpha", AttributeKind::reals},
-                                          {"activation_beta", AttributeKind::reals},
-                                          {"activations", AttributeKind::texts},
-                                          {"clip", AttributeKind::real},
-                                          {"direction", AttributeKind::text},
-                                          {"hidden_size", AttributeKind::integer},
-                                          {"layout", AttributeKind::integer}};
+    std::vector<AttributeSpec> attributes{
+        {"activation_alpha", AttributeKind::reals}, {"activation_beta", AttributeKind::reals},
+        {"activations", AttributeKind::texts},      {"clip", AttributeKind::real},
+        {"direction", AttributeKind::text},         {"hidden_size", AttributeKind::integer},
+        {"layout", AttributeKind::integer}};
     attributes.insert(attributes.end(), more.begin(), more.end());
     return attributes;
 }

@@ -39,8 +39,8 @@ struct RecurrentWeights {
 };
 
 //! Advances the state h (and c) by one element x of the sequence.
-using RecurrentStep = void (*)(const RecurrentWeights&, const Attributes&, const double* x, std::vector<double>& h,
-                               std::vector<double>& c);
+using RecurrentStep = void (*)(const RecurrentWeights&, const Attributes&, const double* x,
+                               std::vector<double>& h, std::vector<double>& c);
 
 //! Shape rule for an operator with `gates` gates; `has_cell` says whether it is an LSTM.
 void infer_recurrent(InferContext& context, int64_t gates, bool has_cell);

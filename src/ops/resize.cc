@@ -23,10 +23,11 @@ struct Taps {
     bool outside = false;
 };
 
-std::string choice(const Attributes& attributes, std::string_view name, std::initializer_list<std::string_view> allowed) {
+std::string choice(const Attributes& attributes, std::string_view name,
+                   std::initializer_list<std::string_view> allowed) {
     std::string value = attributes.get_string(name, *allowed.begin());
-    require(std::ranges::find(allowed, value) != allowed.end(), "attribute '{}' must be one of {}, found '{}'", name,
-            fmt::join(allowed, ", "), value);
+    require(std::ranges::find(allowed, value) != allowed.end(),
+            "attribute '{}' must be one of {}, found '{}'", name, fmt::join(allowed, ", "), value);
     return value;
 }
 
@@ -35,15 +36,18 @@ std::vector<size_t> resized_axes(const Attributes& attributes, size_t rank) {
     if (!attributes.has("axes"))
         for (size_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
     for (const int64_t axis : attributes.get_ints("axes")) {
-        const auto normalized = static_cast<size_t>(normalize_axis(axis, static_cast<int64_t>(rank), "resized axis"));
-        require(normalized < rank && std::ranges::find(axes, normalized) == axes.end(), "axis {} is resized twice", axis);
+        const auto normalized =
+            static_cast<size_t>(normalize_axis(axis, static_cast<int64_t>(rank), "resized axis"));
+        require(normalized < rank && std::ranges::find(axes, normalized) == axes.end(),
+                "axis {} is resized twice", axis);
         axes.push_back(normalized);
     }
     return axes;
 }
 
 int64_t checked_extent(double extent) {
-    require(extent >= 0 && extent <= static_cast<double>(kWindowLimit), "cannot resize to an extent of {}", extent);
+    require(extent >= 0 && extent <= static_cast<double>(kWindowLimit), "cannot resize to an extent of {}",
+            extent);
     return static_cast<int64_t>(extent);
 }
 
@@ -63,7 +67,8 @@ std::vector<Axis> plan(const Attributes& attributes, const Shape& x, std::span<c
         Axis& axis = result[axes[i]];
         if (!scales.empty()) {
             axis.scale = scales[i];
-            require(axis.scale > 0 && std::isfinite(axis.scale), "scale {} of axis {} is not positive", axis.scale, axes[i]);
+            require(axis.scale > 0 && std::isfinite(axis.scale), "scale {} of axis {} is not positive",
+                    axis.scale, axes[i]);
             axis.output = checked_extent(std::floor(static_cast<float>(axis.input) * axis.scale));
             continue;
         }
@@ -91,9 +96,9 @@ float original_coordinate(const std::string& mode, const Axis& axis, int64_t pos
     if (mode == "align_corners") return axis.output == 1 ? 0.0F : at * (input - 1) / (output - 1);
     if (mode == "pytorch_half_pixel") return axis.output > 1 ? (at + 0.5F) / axis.scale - 0.5F : 0.0F;
     if (mode == "tf_crop_and_resize")
-        return axis.output > 1
-                   ? axis.roi_begin * (input - 1) + at * (axis.roi_end - axis.roi_begin) * (input - 1) / (output - 1)
-                   : 0.5F * (axis.roi_begin + axis.roi_end) * (input - 1);
+        return axis.output > 1 ? axis.roi_begin * (input - 1) +
+                                     at * (axis.roi_end - axis.roi_begin) * (input - 1) / (output - 1)
+                               : 0.5F * (axis.roi_begin + axis.roi_end) * (input - 1);
     const float coordinate = (at + 0.5F) / axis.scale - 0.5F;
     if (mode == "half_pixel") return coordinate;
     // half_pixel_symmetric keeps the centre when the exact output extent is fractional.
@@ -117,7 +122,8 @@ double cubic_weight(double distance, double a) {
     return 0;
 }
 
-Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& transformation, int64_t position) {
+Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& transformation,
+             int64_t position) {
     Taps taps;
     float coordinate = original_coordinate(transformation, axis, position);
     if (transformation == "tf_crop_and_resize")
@@ -128,7 +134,8 @@ Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& 
     const std::string mode = attributes.get_string("mode", "nearest");
     const auto inside = [&](int64_t index) { return std::clamp<int64_t>(index, 0, axis.input - 1); };
     if (mode == "nearest") {
-        taps.entries.emplace_back(inside(nearest(attributes.get_string("nearest_mode", "round_prefer_floor"), coordinate)), 1.0);
+        taps.entries.emplace_back(
+            inside(nearest(attributes.get_string("nearest_mode", "round_prefer_floor"), coordinate)), 1.0);
         return taps;
     }
     const bool cubic = mode == "cubic";
@@ -148,7 +155,8 @@ Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& 
         taps.entries.emplace_back(inside(index), weight);
         sum += weight;
     }
-    if (taps.entries.empty() || sum == 0) taps.entries = {{inside(static_cast<int64_t>(coordinate)), sum = 1.0}};
+    if (taps.entries.empty() || sum == 0)
+        taps.entries = {{inside(static_cast<int64_t>(coordinate)), sum = 1.0}};
     for (auto& [index, weight] : taps.entries) weight /= sum;
     return taps;
 }
@@ -187,7 +195,8 @@ void check_attributes(const Attributes& attributes) {
     choice(attributes, "nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
     choice(attributes, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"});
     choice(attributes, "coordinate_transformation_mode",
-           {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
+           {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+            "tf_crop_and_resize"});
 }
 
 std::vector<float> to_floats(const Tensor& tensor) {
@@ -211,7 +220,8 @@ void infer(InferContext& context) {
         const bool all_known = std::ranges::all_of(x, &Dim::known);
         Shape stand_in;
         for (const Dim& dim : x) stand_in.push_back(dim.known() ? dim.value : 1);
-        const bool stretch = context.attributes().get_string("keep_aspect_ratio_policy", "stretch") == "stretch";
+        const bool stretch =
+            context.attributes().get_string("keep_aspect_ratio_policy", "stretch") == "stretch";
         if (!all_known && use_sizes && !stretch) return context.set_output(0, context.dtype(0), result);
         const std::vector<size_t> axes = resized_axes(context.attributes(), x.size());
         if (!all_known && use_scales)
@@ -220,8 +230,10 @@ void infer(InferContext& context) {
         const std::vector<Axis> planned = plan(context.attributes(), stand_in, factors, extents);
         for (size_t axis = 0; axis < x.size(); ++axis) {
             const bool touched = std::ranges::find(axes, axis) != axes.end();
-            if (!touched || (use_scales && planned[axis].scale == 1.0F)) result[axis] = x[axis];
-            else if (x[axis].known() || use_sizes) result[axis] = planned[axis].output;
+            if (!touched || (use_scales && planned[axis].scale == 1.0F))
+                result[axis] = x[axis];
+            else if (x[axis].known() || use_sizes)
+                result[axis] = planned[axis].output;
         }
     }
     context.set_output(0, context.dtype(0), std::move(result));
@@ -240,7 +252,8 @@ void kernel(KernelContext& context) {
     if (transformation == "tf_crop_and_resize") {
         const std::vector<size_t> touched = resized_axes(attributes, x.shape().size());
         const std::vector<float> roi = to_floats(needed(context, 1, "roi"));
-        require(roi.size() == 2 * touched.size(), "roi must have {} entries, found {}", 2 * touched.size(), roi.size());
+        require(roi.size() == 2 * touched.size(), "roi must have {} entries, found {}", 2 * touched.size(),
+                roi.size());
         for (size_t i = 0; i < touched.size(); ++i) {
             axes[touched[i]].roi_begin = roi[i];
             axes[touched[i]].roi_end = roi[touched.size() + i];
@@ -253,7 +266,8 @@ void kernel(KernelContext& context) {
         const bool cropped = axes[axis].roi_begin != 0 || axes[axis].roi_end != 1;
         if (axes[axis].scale == 1.0F && axes[axis].output == axes[axis].input && !cropped) continue;
         std::vector<Taps> taps;
-        for (int64_t i = 0; i < axes[axis].output; ++i) taps.push_back(taps_at(attributes, axes[axis], transformation, i));
+        for (int64_t i = 0; i < axes[axis].output; ++i)
+            taps.push_back(taps_at(attributes, axes[axis], transformation, i));
         y = resize_axis(y, axis, taps);
         applied.emplace_back(axis, std::move(taps));
     }

@@ -8,7 +8,8 @@ void step(const RecurrentWeights& weights, const Attributes&, const double* x, s
           std::vector<double>&) {
     std::vector<double> next(h.size());
     for (int64_t i = 0; i < weights.hidden; ++i)
-        next[static_cast<size_t>(i)] = weights.activations[0](weights.from_input(i, x) + weights.from_hidden(i, h.data()));
+        next[static_cast<size_t>(i)] =
+            weights.activations[0](weights.from_input(i, x) + weights.from_hidden(i, h.data()));
     h = std::move(next);
 }
 

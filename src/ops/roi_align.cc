@@ -19,8 +19,8 @@ Dims roi_dims(const Attributes& attributes, const Dims& x, const std::optional<D
     require(height >= 1 && width >= 1 && height <= kWindowLimit && width <= kWindowLimit,
             "output_height {} and output_width {} must be positive", height, width);
     require(x.size() == 4, "the input must have shape [N, C, H, W], found {}", to_string(x));
-    require(!rois || (rois->size() == 2 && agree((*rois)[1], 4)), "the regions must have shape [count, 4], found {}",
-            rois ? to_string(*rois) : "");
+    require(!rois || (rois->size() == 2 && agree((*rois)[1], 4)),
+            "the regions must have shape [count, 4], found {}", rois ? to_string(*rois) : "");
     const Dim count = rois ? (*rois)[0] : Dim();
     require_vector(images, count, "the batch indices");
     return {count, x[1], height, width};
@@ -41,7 +41,8 @@ struct Sample {
 Sample sample_at(double y, double x, int64_t height, int64_t width) {
     Sample sample;
     // The negation catches NaN as well.
-    if (!(y >= -1.0 && y <= static_cast<double>(height) && x >= -1.0 && x <= static_cast<double>(width))) return sample;
+    if (!(y >= -1.0 && y <= static_cast<double>(height) && x >= -1.0 && x <= static_cast<double>(width)))
+        return sample;
     const auto split = [](double at, int64_t extent, int64_t& low, int64_t& high) {
         at = std::max(at, 0.0);
         low = std::min(static_cast<int64_t>(at), extent - 1);
@@ -63,15 +64,17 @@ struct Region {
 
 int64_t samples_per_bin(int64_t sampling_ratio, double bin_size) {
     const double count = sampling_ratio > 0 ? static_cast<double>(sampling_ratio) : std::ceil(bin_size);
-    require(count <= static_cast<double>(kSampleLimit), "a region of interest needs {} samples per bin, more than {}",
-            count, kSampleLimit);
+    require(count <= static_cast<double>(kSampleLimit),
+            "a region of interest needs {} samples per bin, more than {}", count, kSampleLimit);
     return count >= 1 ? static_cast<int64_t>(count) : 0;
 }
 
-Region region_of(const double* roi, const Attributes& attributes, int64_t output_height, int64_t output_width) {
+Region region_of(const double* roi, const Attributes& attributes, int64_t output_height,
+                 int64_t output_width) {
     const std::string mode = attributes.get_string("coordinate_transformation_mode", "half_pixel");
     require(mode == "half_pixel" || mode == "output_half_pixel",
-            "attribute 'coordinate_transformation_mode' must be half_pixel or output_half_pixel, found '{}'", mode);
+            "attribute 'coordinate_transformation_mode' must be half_pixel or output_half_pixel, found '{}'",
+            mode);
     const double scale = attributes.get_float("spatial_scale", 1.0F);
     const double shift = mode == "half_pixel" ? 0.5 : 0.0;
     Region region{};
@@ -97,13 +100,15 @@ void kernel(KernelContext& context) {
     const Tensor rois = to_reals(needed(context, 1, "the regions"));
     const std::vector<int64_t> images = needed(context, 2, "the batch indices").to_ints();
     const Attributes& attributes = context.attributes();
-    const Dims dims = roi_dims(attributes, to_dims(x.shape()), to_dims(rois.shape()), optional_dims(context, 2));
+    const Dims dims =
+        roi_dims(attributes, to_dims(x.shape()), to_dims(rois.shape()), optional_dims(context, 2));
     const std::string mode = attributes.get_string("mode", "avg");
     require(mode == "avg" || mode == "max", "attribute 'mode' must be avg or max, found '{}'", mode);
     Tensor y = real_zeros(ValueType(DType::f64, dims).static_shape());
     const Tensor values = to_reals(x);
     const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3);
-    require(y.size() == 0 || height * width > 0, "the input {} has no elements to pool", to_string(x.shape()));
+    require(y.size() == 0 || height * width > 0, "the input {} has no elements to pool",
+            to_string(x.shape()));
     const int64_t rows = y.dim(2), columns = y.dim(3);
     for (int64_t index = 0; index < y.dim(0); ++index) {
         const int64_t image = images[static_cast<size_t>(index)];
@@ -112,14 +117,17 @@ void kernel(KernelContext& context) {
         const auto count = static_cast<double>(std::max<int64_t>(region.rows * region.columns, 1));
         for (int64_t bin = 0; bin < rows * columns; ++bin)
             for (int64_t point = 0; point < region.rows * region.columns; ++point) {
-                const double down = static_cast<double>(bin / columns) +
-                                    (static_cast<double>(point / region.columns) + 0.5) / static_cast<double>(region.rows);
-                const double across = static_cast<double>(bin % columns) + (static_cast<double>(point % region.columns) + 0.5) /
-                                                                               static_cast<double>(region.columns);
+                const double down =
+                    static_cast<double>(bin / columns) +
+                    (static_cast<double>(point / region.columns) + 0.5) / static_cast<double>(region.rows);
+                const double across =
+                    static_cast<double>(bin % columns) +
+                    (static_cast<double>(point % region.columns) + 0.5) / static_cast<double>(region.columns);
                 const Sample sample = sample_at(region.top + down * region.bin_height,
                                                 region.left + across * region.bin_width, height, width);
                 for (int64_t channel = 0; channel < channels; ++channel) {
-                    const double* plane = values.as<double>().data() + (image * channels + channel) * height * width;
+                    const double* plane =
+                        values.as<double>().data() + (image * channels + channel) * height * width;
                     double& result = y.as_mutable<double>()[static_cast<size_t>(
                         (index * channels + channel) * rows * columns + bin)];
                     std::array<double, 4> parts{};

@@ -11,7 +11,9 @@ struct Heads {
     bool heads_first = false;
 
     int64_t offset(int64_t image, int64_t step, int64_t which) const {
-        return (heads_first ? (image * heads + which) * sequence + step : (image * sequence + step) * heads + which) * head;
+        return (heads_first ? (image * heads + which) * sequence + step
+                            : (image * sequence + step) * heads + which) *
+               head;
     }
 };
 
@@ -26,28 +28,32 @@ Heads read_heads(const Attributes& attributes, const Shape& x) {
         sizes.head = x[3];
     } else {
         sizes.heads = attributes.get_int("num_heads");
-        require(sizes.heads > 0 && x[2] % sizes.heads == 0, "attribute 'num_heads' is {} for {} features", sizes.heads, x[2]);
+        require(sizes.heads > 0 && x[2] % sizes.heads == 0, "attribute 'num_heads' is {} for {} features",
+                sizes.heads, x[2]);
         sizes.sequence = x[1];
         sizes.head = x[2] / sizes.heads;
     }
     sizes.rotated = attributes.get_int("rotary_embedding_dim");
     if (sizes.rotated == 0) sizes.rotated = sizes.head;
     require(sizes.rotated > 0 && sizes.rotated <= sizes.head && sizes.rotated % 2 == 0,
-            "attribute 'rotary_embedding_dim' is {} for heads of {} features; it must be even and fit", sizes.rotated,
-            sizes.head);
+            "attribute 'rotary_embedding_dim' is {} for heads of {} features; it must be even and fit",
+            sizes.rotated, sizes.head);
     return sizes;
 }
 
 void infer(InferContext& context) {
-    require(context.rank(0) < 0 || context.rank(0) == 3 || context.rank(0) == 4, "the input must have rank 3 or 4");
+    require(context.rank(0) < 0 || context.rank(0) == 3 || context.rank(0) == 4,
+            "the input must have rank 3 or 4");
     context.same_as_input();
 }
 
 // Caches are [positions, rotated / 2] with position ids, [batch, sequence, rotated / 2] without.
 void check_cache(const Tensor& cache, const Heads& sizes, bool has_ids, std::string_view what) {
     const Shape direct{sizes.batch, sizes.sequence, sizes.rotated / 2};
-    const bool fits = has_ids ? cache.rank() == 2 && cache.dim(1) == sizes.rotated / 2 : cache.shape() == direct;
-    require(fits, "the {} cache {} does not fit {} rotated features", what, to_string(cache.shape()), sizes.rotated);
+    const bool fits =
+        has_ids ? cache.rank() == 2 && cache.dim(1) == sizes.rotated / 2 : cache.shape() == direct;
+    require(fits, "the {} cache {} does not fit {} rotated features", what, to_string(cache.shape()),
+            sizes.rotated);
 }
 
 void kernel(KernelContext& context) {
@@ -63,11 +69,13 @@ void kernel(KernelContext& context) {
             to_string(sines.shape()));
     std::vector<int64_t> ids;
     if (has_ids) {
-        require(context.input(3).shape() == Shape{sizes.batch, sizes.sequence}, "position_ids must have shape {}x{}, found {}",
-                sizes.batch, sizes.sequence, to_string(context.input(3).shape()));
+        require(context.input(3).shape() == Shape{sizes.batch, sizes.sequence},
+                "position_ids must have shape {}x{}, found {}", sizes.batch, sizes.sequence,
+                to_string(context.input(3).shape()));
         ids = context.input(3).to_ints();
         for (const int64_t id : ids)
-            require(id >= 0 && id < cosines.dim(0), "position {} lies outside the {} cached ones", id, cosines.dim(0));
+            require(id >= 0 && id < cosines.dim(0), "position {} lies outside the {} cached ones", id,
+                    cosines.dim(0));
     }
     const bool interleaved = context.attributes().get_int("interleaved") != 0;
     Tensor y = to_reals(x).clone();

@@ -67,9 +67,14 @@ void hardmax(KernelContext& context) {
     });
 }
 
-KILTER_OP({.name = "Softmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = softmax});
-KILTER_OP({.name = "LogSoftmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = log_softmax});
-KILTER_OP({.name = "Hardmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = hardmax});
+KILTER_OP(
+    {.name = "Softmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = softmax});
+KILTER_OP({.name = "LogSoftmax",
+           .attributes = {{"axis", AttributeKind::integer}},
+           .infer = infer,
+           .kernel = log_softmax});
+KILTER_OP(
+    {.name = "Hardmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = hardmax});
 
 }  // namespace
 }  // namespace kilter

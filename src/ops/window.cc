@@ -18,12 +18,15 @@ AutoPad parse_auto_pad(const std::string& text) {
 }
 
 // A list attribute with one entry per axis, each between `low` and kWindowLimit.
-std::vector<int64_t> list(const Attributes& attributes, std::string_view name, size_t count, int64_t low, int64_t absent) {
+std::vector<int64_t> list(const Attributes& attributes, std::string_view name, size_t count, int64_t low,
+                          int64_t absent) {
     std::vector<int64_t> values = attributes.get_ints(name);
     if (values.empty()) values.assign(count, absent);
-    require(values.size() == count, "attribute '{}' must have {} entries, found {}", name, count, values.size());
+    require(values.size() == count, "attribute '{}' must have {} entries, found {}", name, count,
+            values.size());
     for (const int64_t value : values)
-        require(value >= low && value <= kWindowLimit, "attribute '{}' holds {}, expected {} or more", name, value, low);
+        require(value >= low && value <= kWindowLimit, "attribute '{}' holds {}, expected {} or more", name,
+                value, low);
     return values;
 }
 
@@ -33,7 +36,8 @@ Window read_window(const Attributes& attributes, std::vector<int64_t> kernel) {
     const size_t rank = kernel.size();
     require(rank >= 1 && rank <= 3, "the input must have 1 to 3 spatial axes, found {}", rank);
     for (const int64_t extent : kernel)
-        require(extent == -1 || (extent >= 1 && extent <= kWindowLimit), "kernel extent {} is not positive", extent);
+        require(extent == -1 || (extent >= 1 && extent <= kWindowLimit), "kernel extent {} is not positive",
+                extent);
     Window window;
     window.kernel = std::move(kernel);
     window.strides = list(attributes, "strides", rank, 1, 1);
@@ -50,8 +54,9 @@ Window read_window(const Attributes& attributes, std::vector<int64_t> kernel) {
 
 std::vector<int64_t> pool_kernel(const Attributes& attributes, size_t spatial_rank) {
     std::vector<int64_t> kernel = attributes.get_ints("kernel_shape");
-    require(kernel.size() == spatial_rank, "attribute 'kernel_shape' has {} entries but the input has {} spatial axes",
-            kernel.size(), spatial_rank);
+    require(kernel.size() == spatial_rank,
+            "attribute 'kernel_shape' has {} entries but the input has {} spatial axes", kernel.size(),
+            spatial_rank);
     for (const int64_t extent : kernel) require(extent >= 1, "kernel extent {} is not positive", extent);
     return kernel;
 }
@@ -59,15 +64,16 @@ std::vector<int64_t> pool_kernel(const Attributes& attributes, size_t spatial_ra
 void require_pads_inside_kernel(const Window& window) {
     for (size_t axis = 0; axis < window.rank(); ++axis)
         require(std::max(window.pads_begin[axis], window.pads_end[axis]) < window.reach(axis),
-                "pads {} and {} of spatial axis {} must be smaller than the kernel extent {}", window.pads_begin[axis],
-                window.pads_end[axis], axis, window.reach(axis));
+                "pads {} and {} of spatial axis {} must be smaller than the kernel extent {}",
+                window.pads_begin[axis], window.pads_end[axis], axis, window.reach(axis));
 }
 
 void Window::resolve_pads(const Shape& spatial) {
     if (auto_pad != AutoPad::same_upper && auto_pad != AutoPad::same_lower) return;
     for (size_t axis = 0; axis < rank(); ++axis) {
         const int64_t positions = ceil_div(spatial[axis], strides[axis]);
-        const int64_t total = std::max<int64_t>((positions - 1) * strides[axis] + reach(axis) - spatial[axis], 0);
+        const int64_t total =
+            std::max<int64_t>((positions - 1) * strides[axis] + reach(axis) - spatial[axis], 0);
         const int64_t smaller = total / 2;
         pads_begin[axis] = auto_pad == AutoPad::same_upper ? smaller : total - smaller;
         pads_end[axis] = total - pads_begin[axis];
@@ -75,7 +81,8 @@ void Window::resolve_pads(const Shape& spatial) {
 }
 
 Dim Window::output(size_t axis, const Dim& input) const {
-    require(input.value <= kWindowLimit, "spatial axis {} has extent {}, more than {}", axis, input.value, kWindowLimit);
+    require(input.value <= kWindowLimit, "spatial axis {} has extent {}, more than {}", axis, input.value,
+            kWindowLimit);
     const int64_t stride = strides[axis];
     const bool same = auto_pad == AutoPad::same_upper || auto_pad == AutoPad::same_lower;
     if (same && stride == 1) return input;
@@ -85,7 +92,8 @@ Dim Window::output(size_t axis, const Dim& input) const {
     if (stride == 1 && pads == reach(axis) - 1) return input;
     if (!input.known()) return {};
     const int64_t room = input.value + pads - reach(axis);
-    require(room >= 0, "a kernel of extent {} does not fit the input of extent {} (with padding) along spatial axis {}",
+    require(room >= 0,
+            "a kernel of extent {} does not fit the input of extent {} (with padding) along spatial axis {}",
             reach(axis), input.value + pads, axis);
     if (!ceil_mode) return room / stride + 1;
     int64_t positions = ceil_div(room, stride) + 1;
@@ -95,7 +103,8 @@ Dim Window::output(size_t axis, const Dim& input) const {
 }
 
 Dims Window::output(const Dims& spatial) const {
-    require(spatial.size() == rank(), "the input has {} spatial axes but the kernel has {}", spatial.size(), rank());
+    require(spatial.size() == rank(), "the input has {} spatial axes but the kernel has {}", spatial.size(),
+            rank());
     Dims dims;
     for (size_t axis = 0; axis < rank(); ++axis) dims.push_back(output(axis, spatial[axis]));
     return dims;
