@@ -48,7 +48,12 @@ void OutputFile::write(const void* data, size_t bytes) {
     }
 }
 
+void OutputFile::sync() {
+    require(::fsync(descriptor_) == 0, "{}: cannot write: {}", path_.string(), std::strerror(errno));
+}
+
 void OutputFile::commit() {
+    sync();
     const int descriptor = descriptor_;
     descriptor_ = -1;
     if (::close(descriptor) != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) {

@@ -19,7 +19,9 @@ class OutputFile {
     void write(std::string_view text) { write(text.data(), text.size()); }
     //! Bytes written so far.
     size_t position() const { return position_; }
-    //! Flushes, and renames to the final path.
+    //! Returns when everything written so far is on the disk.
+    void sync();
+    //! sync(), then renames to the final path.
     void commit();
 
   private:

@@ -18,8 +18,10 @@ constexpr std::array<DType, 27> kByCode{
 
 }  // namespace
 
+bool is_onnx_dtype(int64_t code) { return code > 0 && code < static_cast<int64_t>(kByCode.size()); }
+
 DType dtype_from_onnx(int64_t code) {
-    require(code > 0 && code < static_cast<int64_t>(kByCode.size()), "{} is not an ONNX element type", code);
+    require(is_onnx_dtype(code), "{} is not an ONNX element type", code);
     return kByCode[static_cast<size_t>(code)];
 }
 

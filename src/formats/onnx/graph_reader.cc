@@ -219,7 +219,8 @@ void GraphReader::read_node(std::string_view message, size_t index, Scope& scope
         std::vector<Value*> inputs;
         std::vector<Value*> outputs;
         Attributes attributes;
-        Node rest;  // what add_node does not take
+        Node rest;            // what add_node does not take
+        std::string extras;  // of attributes; they come first, as the writer puts them
         for (Fields fields(message); fields.next();) {
             switch (fields.number()) {
                 case field::Node::input: {
@@ -249,7 +250,7 @@ void GraphReader::read_node(std::string_view message, size_t index, Scope& scope
                     rest.doc = fields.text();
                     break;
                 case field::Node::attribute:
-                    read_attribute(fields.view(), scope, attributes, field::Node::attribute, rest.foreign);
+                    read_attribute(fields.view(), scope, attributes, field::Node::attribute, extras);
                     break;
                 default:
                     fields.keep(rest.foreign);
@@ -260,7 +261,7 @@ void GraphReader::read_node(std::string_view message, size_t index, Scope& scope
                                           std::move(rest.name), domain);
         node->doc = std::move(rest.doc);
         node->overload = std::move(rest.overload);
-        node->foreign = std::move(rest.foreign);
+        node->foreign = extras + rest.foreign;
     });
 }
 
@@ -270,6 +271,7 @@ Function GraphReader::read_function(std::string_view message) {
     std::vector<std::string> outputs;
     std::vector<std::string> computed;
     std::vector<ValueInfo> infos;
+    std::string extras;
     Scope scope{function.body, nullptr};
     for (Fields fields(message); fields.next();) {
         switch (fields.number()) {
@@ -295,7 +297,7 @@ Function GraphReader::read_function(std::string_view message) {
                 function.attributes.push_back(fields.text());
                 break;
             case field::Function::attribute_proto:
-                read_attribute(fields.view(), scope, function.defaults, field::Function::attribute_proto, function.foreign);
+                read_attribute(fields.view(), scope, function.defaults, field::Function::attribute_proto, extras);
                 break;
             case field::Function::opset_import:
                 function.opsets.push_back(read_opset(fields.view()));
@@ -310,6 +312,7 @@ Function GraphReader::read_function(std::string_view message) {
                 fields.keep(function.foreign);
         }
     }
+    function.foreign.insert(0, extras);
     within([&] { return fmt::format("function '{}.{}'", function.domain, function.name); }, [&] {
         function.body.name = function.name;
         for (const std::string& name : inputs) {

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "formats/onnx/fields.h"
 #include "formats/onnx/schema.h"
-#include "formats/onnx/types.h"
+#include "graph/onnx_dtype.h"
 
 namespace kilter::onnx {
 namespace {
@@ -118,12 +118,12 @@ std::filesystem::path checked_location(const std::string& location) {
 }  // namespace
 
 bool TensorReader::is_known(std::string_view message) {
-    DType dtype = DType::undefined;
+    int64_t data_type = 0;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field_::data_type) dtype = dtype_of_onnx(fields.integer());
+        if (fields.number() == field_::data_type) data_type = fields.integer();
         else fields.skip();
     }
-    return dtype != DType::undefined;
+    return is_onnx_dtype(data_type);
 }
 
 NamedTensor TensorReader::read(std::string_view message) {
@@ -168,8 +168,8 @@ NamedTensor TensorReader::read(std::string_view message) {
         }
     }
     try {
-        const DType dtype = dtype_of_onnx(data_type);
-        require(dtype != DType::undefined, "has element type {}, which kilter does not know", data_type);
+        require(is_onnx_dtype(data_type), "has element type {}, which kilter does not know", data_type);
+        const DType dtype = dtype_from_onnx(data_type);
         if (is_external) {
             result.tensor = external(message, dtype, std::move(shape));
         } else if (dtype == DType::string) {

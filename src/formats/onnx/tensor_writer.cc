@@ -1,9 +1,7 @@
 #include "formats/onnx/tensor_writer.h"
 
-#include <algorithm>
-
 #include "formats/onnx/schema.h"
-#include "formats/onnx/types.h"
+#include "graph/onnx_dtype.h"
 
 namespace kilter::onnx {
 namespace {
@@ -29,7 +27,7 @@ size_t ExternalData::place(const Tensor& tensor) {
     return entry->second;
 }
 
-void ExternalData::write(AtomicFile& file) const {
+void ExternalData::write(OutputFile& file) const {
     const char padding[kAlignment] = {};
     size_t position = 0;
     for (const auto& [tensor, offset] : tensors_) {
@@ -42,7 +40,7 @@ void ExternalData::write(AtomicFile& file) const {
 Message write_tensor(const Tensor& tensor, std::string_view name, ExternalData* external) {
     Message message;
     for (const int64_t dim : tensor.shape()) message.integer(field::Tensor::dims, dim);
-    message.integer(field::Tensor::data_type, onnx_of_dtype(tensor.dtype()));
+    message.integer(field::Tensor::data_type, onnx_code(tensor.dtype()));
     if (tensor.dtype() == DType::string)
         for (const std::string& text : tensor.as_strings()) message.bytes(field::Tensor::string_data, text);
     message.text(field::Tensor::name, name);

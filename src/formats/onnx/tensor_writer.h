@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/output_file.h"
 #include "formats/onnx/message.h"
 #include "kilter/base/tensor.h"
 
@@ -24,7 +24,7 @@ class ExternalData {
     bool takes(const Tensor& tensor) const { return tensor.dtype() != DType::string && tensor.bytes() >= threshold_; }
     size_t place(const Tensor& tensor);  // its offset
     bool empty() const { return tensors_.empty(); }
-    void write(AtomicFile& file) const;
+    void write(OutputFile& file) const;
 
   private:
     struct Placed {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/atomic_file.h"
+#include "base/output_file.h"
 #include "base/fail.h"
 #include "formats/onnx/graph_writer.h"
 #include "formats/onnx/schema.h"
@@ -63,10 +63,10 @@ void write(const Model& model, const std::filesystem::path& path, const WriteOpt
         }
         require(message.size() <= kMaxMessage, "the model has {} bytes without its weights; ONNX files hold at most {}",
                 message.size(), kMaxMessage);
-        AtomicFile file(path);
+        OutputFile file(path);
         message.visit([&](const void* data, size_t size) { file.write(data, size); });
         if (!external.empty()) {
-            AtomicFile data(path.parent_path() / external.location());
+            OutputFile data(path.parent_path() / external.location());
             external.write(data);
             file.sync();
             data.commit();
