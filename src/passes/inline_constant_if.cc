@@ -15,11 +15,16 @@ ValueMap move_nodes(Graph& graph, Graph& body) {
     for (Value* capture : body.captures()) moved[capture] = capture->outer();
     for (Value* value : body.constants())
         moved[value] = graph.add_constant(*body.constant(value), graph.fresh_name(value->name()));
+    // A value that is not of the branch was already replaced by the one it moved to.
+    const auto target = [&](Value* value) {
+        const auto entry = moved.find(value);
+        return entry == moved.end() ? value : entry->second;
+    };
     body.sort();
     for (const auto& node : body.nodes()) {
         std::vector<Value*> inputs;
         std::vector<Value*> outputs;
-        for (const Value* value : node->inputs()) inputs.push_back(value == nullptr ? nullptr : moved.at(value));
+        for (Value* value : node->inputs()) inputs.push_back(target(value));
         for (const Value* value : node->outputs()) {
             outputs.push_back(value == nullptr ? nullptr : graph.add_value(graph.fresh_name(value->name()), value->type));
             if (value != nullptr) moved[value] = outputs.back();
@@ -27,6 +32,7 @@ ValueMap move_nodes(Graph& graph, Graph& body) {
         Attributes attributes = std::move(node->attributes);
         node->attributes = {};
         body.set_inputs(*node, {});
+        graph.update_captures(*node);  // forgets what its sub-graphs captured from `graph` meanwhile
         Node* copy = graph.add_node(node->op(), std::move(inputs), std::move(outputs), std::move(attributes), node->name,
                                     node->domain());
         copy->doc = node->doc;
@@ -35,9 +41,7 @@ ValueMap move_nodes(Graph& graph, Graph& body) {
         copy->foreign = node->foreign;
         // Nested sub-graphs captured values of the branch; now they capture those of `graph`.
         for (Graph* nested : copy->subgraphs())
-            for (const Value* inner : nested->captures())
-                if (const auto entry = moved.find(inner->outer()); entry != moved.end())
-                    body.replace_uses(inner->outer(), entry->second);
+            for (const Value* inner : nested->captures()) body.replace_uses(inner->outer(), target(inner->outer()));
         if (!copy->subgraphs().empty()) graph.update_captures(*copy);
     }
     return moved;
