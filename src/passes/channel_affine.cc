@@ -56,7 +56,8 @@ Tensor scale_channels(const Node& node, const Tensor& weights, const std::vector
                 for (; i < end; ++i) to[i] = static_cast<float>(from[i] * factor);
             } else {
                 for (; i < end; ++i)
-                    store_double(dtype, scaled.raw_mutable(), i, load_double(dtype, weights.raw(), i) * factor);
+                    store_double(dtype, scaled.raw_mutable(), i,
+                                 load_double(dtype, weights.raw(), i) * factor);
             }
         }
     }
@@ -70,7 +71,8 @@ bool all(const std::vector<double>& numbers, double wanted) {
 }  // namespace
 
 bool has_channels(const Node& node) {
-    if (!is_any(node, {"Conv", "ConvTranspose", "kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul"})) return false;
+    if (!is_any(node, {"Conv", "ConvTranspose", "kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul"}))
+        return false;
     return node.attributes.get_strings("post_ops").empty() && is_float(node.output());
 }
 
@@ -91,7 +93,8 @@ int channel_axis(const Node& node) {
     return node.is_kilter("MatMul") ? rank - 1 : 1;
 }
 
-std::optional<std::vector<double>> channel_constant(const Graph& graph, const Value* value, const Node& node) {
+std::optional<std::vector<double>> channel_constant(const Graph& graph, const Value* value,
+                                                    const Node& node) {
     const Tensor* tensor = constant_of(graph, value);
     if (tensor == nullptr || !kilter::is_float(tensor->dtype())) return std::nullopt;
     const int rank = rank_of(node.output());
@@ -119,15 +122,18 @@ bool absorb_affine(Graph& graph, Node& node, const ChannelAffine& affine) {
         const std::vector<double> old = bias != nullptr ? bias->to_doubles() : std::vector<double>{0.0};
         Tensor shifted(dtype, {channels});
         for (int64_t c = 0; c < channels; ++c)
-            store_double(dtype, shifted.raw_mutable(), c, entry(old, c) * entry(affine.scale, c) + entry(affine.shift, c));
+            store_double(dtype, shifted.raw_mutable(), c,
+                         entry(old, c) * entry(affine.scale, c) + entry(affine.shift, c));
         const std::string stem = bias != nullptr ? node.input(2)->name() : node.output()->name() + "_bias";
         graph.set_input(node, 2, graph.add_constant(std::move(shifted), graph.fresh_name(stem)));
     }
     if (scales && scales_alpha) {
-        node.attributes.set("alpha", static_cast<float>(node.attributes.get_float("alpha", 1.0F) * affine.scale[0]));
+        node.attributes.set("alpha",
+                            static_cast<float>(node.attributes.get_float("alpha", 1.0F) * affine.scale[0]));
     } else if (scales) {
         Tensor scaled = scale_channels(node, *weights, affine.scale);
-        graph.set_input(node, 1, graph.add_constant(std::move(scaled), graph.fresh_name(node.input(1)->name())));
+        graph.set_input(node, 1,
+                        graph.add_constant(std::move(scaled), graph.fresh_name(node.input(1)->name())));
     }
     return true;
 }

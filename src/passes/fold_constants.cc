@@ -28,7 +28,8 @@ bool grows_too_much(const Node& node, const std::vector<Tensor>& inputs) {
         if (output == nullptr) continue;
         // Only these can be larger than their inputs without limit: without a known shape they wait for run time.
         if (!output->type.is_static())
-            return is_any(node, {"ConstantOfShape", "Expand", "Tile", "Range", "OneHot", "Pad", "Resize", "EyeLike"});
+            return is_any(
+                node, {"ConstantOfShape", "Expand", "Tile", "Range", "OneHot", "Pad", "Resize", "EyeLike"});
         double size = bits(output->type.dtype) / 8.0;
         for (const int64_t dim : output->type.static_shape()) size *= static_cast<double>(dim);
         after += size;
@@ -70,7 +71,9 @@ std::optional<Dims> shape_of_input(const Node& shape) {
     const Value* x = shape.input(0);
     if (!x->type.shape) return std::nullopt;
     const auto rank = static_cast<int64_t>(x->type.shape->size());
-    const auto clamp = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+    const auto clamp = [&](int64_t axis) {
+        return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+    };
     const int64_t start = clamp(shape.attributes.get_int("start", 0));
     const int64_t end = std::max(start, clamp(shape.attributes.get_int("end", rank)));
     return Dims(x->type.shape->begin() + start, x->type.shape->begin() + end);
@@ -116,7 +119,8 @@ bool fold_part_of_shape(Graph& graph, Node& node) {
     const std::vector<Tensor> chosen = try_run(node, inputs);
     if (chosen.size() != 1 || chosen[0].dtype() != DType::i64) return false;
     Dims entries;
-    for (const int64_t position : chosen[0].to_ints()) entries.push_back(dims->at(static_cast<size_t>(position)));
+    for (const int64_t position : chosen[0].to_ints())
+        entries.push_back(dims->at(static_cast<size_t>(position)));
     const auto folded = all_known(chosen[0].shape(), entries);
     return folded && replace_outputs(graph, node, {*folded});
 }

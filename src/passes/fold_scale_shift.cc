@@ -9,7 +9,8 @@
 namespace kilter {
 namespace {
 
-std::optional<ChannelAffine> affine_of(const Node& node, const std::vector<double>& constant, bool constant_first) {
+std::optional<ChannelAffine> affine_of(const Node& node, const std::vector<double>& constant,
+                                       bool constant_first) {
     if (node.is("Mul")) return ChannelAffine{constant, {0.0}};
     if (node.is("Add")) return ChannelAffine{{1.0}, constant};
     std::vector<double> changed;
@@ -28,7 +29,8 @@ Node* maker(const Graph& graph, const Value* value, bool through) {
     while (value != nullptr && graph.has_single_use(value) && value->producer() != nullptr) {
         Node* node = value->producer();
         if (has_channels(*node)) return node;
-        if (!through || !is_any(*node, {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})) return nullptr;
+        if (!through || !is_any(*node, {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"}))
+            return nullptr;
         value = node->input(0);
     }
     return nullptr;

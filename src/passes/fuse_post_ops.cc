@@ -22,7 +22,9 @@ std::optional<PostOp> clip_post_op(const Graph& graph, const Node& clip) {
 }
 
 std::optional<PostOp> unary_post_op(const Graph& graph, const Node& node) {
-    const auto real = [&](std::string_view attribute, float absent) { return node.attributes.get_float(attribute, absent); };
+    const auto real = [&](std::string_view attribute, float absent) {
+        return node.attributes.get_float(attribute, absent);
+    };
     if (node.is("Relu")) return PostOp{"relu"};
     if (node.is("LeakyRelu")) return PostOp{"leaky_relu", real("alpha", 0.01F)};
     if (node.is("PRelu")) {
@@ -32,7 +34,8 @@ std::optional<PostOp> unary_post_op(const Graph& graph, const Node& node) {
     if (node.is("Clip")) return clip_post_op(graph, node);
     if (node.is("Sigmoid")) return PostOp{"sigmoid"};
     if (node.is("Tanh")) return PostOp{"tanh"};
-    if (node.is("Gelu")) return PostOp{node.attributes.get_string("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu_erf"};
+    if (node.is("Gelu"))
+        return PostOp{node.attributes.get_string("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu_erf"};
     if (node.is("Swish")) return PostOp{"swish", real("alpha", 1.0F)};
     if (node.is("HardSwish")) return PostOp{"hard_swish"};
     if (node.is("HardSigmoid")) return PostOp{"hard_sigmoid", real("alpha", 0.2F), real("beta", 0.5F)};
@@ -76,7 +79,8 @@ bool append_binary(Graph& graph, Node& main, const Node& node) {
     Value* operand = other_input(node, y);
     const std::string_view name = binary_name(node);
     if (name.empty() || operand == nullptr || !operand->type.shape || !y->type.shape) return false;
-    if (operand->type.dtype != y->type.dtype || !broadcasts_into(*operand->type.shape, *y->type.shape)) return false;
+    if (operand->type.dtype != y->type.dtype || !broadcasts_into(*operand->type.shape, *y->type.shape))
+        return false;
     const bool y_first = node.input(0) == y;
     if (name == "div" && !y_first) return false;
     if (name == "sub" && !y_first) {
@@ -113,7 +117,8 @@ bool fuse_post_ops(Graph& graph) {
         if (changed && main.domain().empty()) g.set_op(main, std::string(main.op()), kKilterDomain);
         return changed;
     };
-    return rewrite(graph, {"Conv", "ConvTranspose", "kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul"}, fuse, Visit::backward);
+    return rewrite(graph, {"Conv", "ConvTranspose", "kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul"},
+                   fuse, Visit::backward);
 }
 
 }  // namespace kilter

@@ -26,22 +26,24 @@ ValueMap move_nodes(Graph& graph, Graph& body) {
         std::vector<Value*> outputs;
         for (Value* value : node->inputs()) inputs.push_back(target(value));
         for (const Value* value : node->outputs()) {
-            outputs.push_back(value == nullptr ? nullptr : graph.add_value(graph.fresh_name(value->name()), value->type));
+            outputs.push_back(
+                value == nullptr ? nullptr : graph.add_value(graph.fresh_name(value->name()), value->type));
             if (value != nullptr) moved[value] = outputs.back();
         }
         Attributes attributes = std::move(node->attributes);
         node->attributes = {};
         body.set_inputs(*node, {});
         graph.update_captures(*node);  // forgets what its sub-graphs captured from `graph` meanwhile
-        Node* copy = graph.add_node(node->op(), std::move(inputs), std::move(outputs), std::move(attributes), node->name,
-                                    node->domain());
+        Node* copy = graph.add_node(node->op(), std::move(inputs), std::move(outputs), std::move(attributes),
+                                    node->name, node->domain());
         copy->doc = node->doc;
         copy->overload = node->overload;
         copy->origins = node->origins;
         copy->foreign = node->foreign;
         // Nested sub-graphs captured values of the branch; now they capture those of `graph`.
         for (Graph* nested : copy->subgraphs())
-            for (const Value* inner : nested->captures()) body.replace_uses(inner->outer(), target(inner->outer()));
+            for (const Value* inner : nested->captures())
+                body.replace_uses(inner->outer(), target(inner->outer()));
         if (!copy->subgraphs().empty()) graph.update_captures(*copy);
     }
     return moved;

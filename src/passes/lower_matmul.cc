@@ -41,7 +41,8 @@ Value* make_bias(Graph& graph, Value* c, double beta) {
     std::vector<double> numbers = tensor->to_doubles();
     for (double& number : numbers) number *= beta;
     const Shape shape{tensor->size()};
-    return graph.add_constant(Tensor::of<double>(shape, numbers).converted(tensor->dtype()), graph.fresh_name(c->name()));
+    return graph.add_constant(Tensor::of<double>(shape, numbers).converted(tensor->dtype()),
+                              graph.fresh_name(c->name()));
 }
 
 bool from_gemm(Graph& graph, Node& gemm) {
@@ -57,7 +58,8 @@ bool from_gemm(Graph& graph, Node& gemm) {
     if (trans_a != 0) gemm.attributes.set("trans_a", int64_t{1});
     if (trans_b != 0) gemm.attributes.set("trans_b", int64_t{1});
     graph.set_inputs(gemm, {gemm.input(0), gemm.input(1)});
-    if (alpha != 1.0 && !absorb_affine(graph, gemm, {{alpha}, {0.0}})) gemm.attributes.set("alpha", static_cast<float>(alpha));
+    if (alpha != 1.0 && !absorb_affine(graph, gemm, {{alpha}, {0.0}}))
+        gemm.attributes.set("alpha", static_cast<float>(alpha));
     if (c == nullptr || beta == 0.0) return true;
     if (is_bias(graph, c, gemm.output()->type.shape->back())) {
         graph.set_input(gemm, 2, make_bias(graph, c, beta));
@@ -76,7 +78,8 @@ Value* before_swap(const Value* operand) {
     if (perm.size() != rank || rank < 2) return rank == 2 && perm.empty() ? transpose->input(0) : nullptr;
     for (size_t i = 0; i + 2 < rank; ++i)
         if (perm[i] != static_cast<int64_t>(i)) return nullptr;
-    return perm[rank - 2] == static_cast<int64_t>(rank) - 1 && perm[rank - 1] == static_cast<int64_t>(rank) - 2
+    return perm[rank - 2] == static_cast<int64_t>(rank) - 1 &&
+                   perm[rank - 1] == static_cast<int64_t>(rank) - 2
                ? transpose->input(0)
                : nullptr;
 }
@@ -100,7 +103,9 @@ bool absorb_bias(Graph& graph, Node& node) {
     Node* add = only_user(graph, node.output());
     if (add == nullptr || !add->is("Add") || node.input(2) != nullptr || !has_channels(node)) return false;
     Value* bias = other_input(*add, node.output());
-    if (bias == nullptr || constant_of(graph, bias) != nullptr || rank_of(bias) != 1 || rank_of(node.output()) < 2) return false;
+    if (bias == nullptr || constant_of(graph, bias) != nullptr || rank_of(bias) != 1 ||
+        rank_of(node.output()) < 2)
+        return false;
     if (!(bias->type.shape->back() == node.output()->type.shape->back())) return false;
     graph.set_input(node, 2, bias);
     take_over(graph, node, *add);

@@ -20,7 +20,8 @@ std::string key_of(const Tensor& tensor) {
         return key;
     }
     if (tensor.bytes() > kMaxCompared)
-        return fmt::format("{}@{}", key, tensor.raw());  // the same bytes of the same file still count as equal
+        return fmt::format("{}@{}", key,
+                           tensor.raw());  // the same bytes of the same file still count as equal
     if (tensor.size() > 0) key.append(static_cast<const char*>(tensor.raw()), tensor.bytes());
     return key;
 }
@@ -36,16 +37,23 @@ struct AttributeKey {
         for (const T& entry : v) key += fmt::format(";{}", (*this)(entry));
         return key;
     }
-    std::string operator()(const std::shared_ptr<Graph>& v) const { return fmt::format("g{}", fmt::ptr(v.get())); }
-    std::string operator()(const AttributeReference& v) const { return fmt::format("r{}:{}", v.type, v.name); }
-    std::string operator()(const ForeignAttribute& v) const { return fmt::format("x{}:{}", v.bytes.size(), v.bytes); }
+    std::string operator()(const std::shared_ptr<Graph>& v) const {
+        return fmt::format("g{}", fmt::ptr(v.get()));
+    }
+    std::string operator()(const AttributeReference& v) const {
+        return fmt::format("r{}:{}", v.type, v.name);
+    }
+    std::string operator()(const ForeignAttribute& v) const {
+        return fmt::format("x{}:{}", v.bytes.size(), v.bytes);
+    }
 };
 
 std::string key_of(const Node& node) {
     std::string key = fmt::format("{}.{}/{}", node.domain(), node.op(), node.outputs().size());
     for (const Value* value : node.outputs()) key += value == nullptr ? '-' : '+';
     for (const Value* value : node.inputs()) key += fmt::format(",{}", value == nullptr ? -1 : value->id());
-    for (const auto& [attribute, value] : node.attributes) key += fmt::format("|{}=", attribute) + std::visit(AttributeKey{}, value);
+    for (const auto& [attribute, value] : node.attributes)
+        key += fmt::format("|{}=", attribute) + std::visit(AttributeKey{}, value);
     return key;
 }
 
@@ -83,7 +91,8 @@ bool merge_nodes(Graph& graph) {
 //! Works within one graph at a time; random operators are never merged.
 bool merge_duplicates(Graph& graph) {
     bool changed = merge_constants(graph);
-    changed = merge_nodes(graph) || changed;  // nodes are in topological order: duplicates of duplicates merge in one go
+    changed = merge_nodes(graph) ||
+              changed;  // nodes are in topological order: duplicates of duplicates merge in one go
     if (changed) graph.remove_dead();
     for (const auto& node : graph.nodes()) {
         bool inside = false;

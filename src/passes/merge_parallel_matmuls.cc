@@ -10,7 +10,8 @@ namespace kilter {
 namespace {
 
 bool is_mergeable(const Graph& graph, const Node& node, const Node& like) {
-    if (!node.is_kilter("MatMul") || node.input(0) != like.input(0) || node.attributes.has("post_ops")) return false;
+    if (!node.is_kilter("MatMul") || node.input(0) != like.input(0) || node.attributes.has("post_ops"))
+        return false;
     for (const std::string_view flag : {"trans_a", "trans_b"})
         if (node.attributes.get_int(flag) != like.attributes.get_int(flag)) return false;
     if (node.attributes.get_float("alpha", 1.0F) != like.attributes.get_float("alpha", 1.0F)) return false;
@@ -50,7 +51,8 @@ Tensor joined_bias(const Graph& graph, const std::vector<Node*>& nodes) {
     for (const Node* node : nodes) {
         const Tensor* bias = constant_of(graph, node->input(2));
         for (int64_t i = 0; i < columns(graph, *node); ++i)
-            joined.push_back(bias == nullptr ? 0.0F : bias->as<float>()[bias->size() == 1 ? 0 : static_cast<size_t>(i)]);
+            joined.push_back(
+                bias == nullptr ? 0.0F : bias->as<float>()[bias->size() == 1 ? 0 : static_cast<size_t>(i)]);
     }
     return Tensor::of<float>({static_cast<int64_t>(joined.size())}, joined);
 }
@@ -70,7 +72,8 @@ bool merge(Graph& graph, const std::vector<Node*>& nodes) {
     ValueType type = first.output()->type;
     if (type.shape) type.shape->back() = Dim(total);
     Value* product = graph.add_value(graph.fresh_name(first.output()->name()), type);
-    Node* merged = graph.add_node("MatMul", std::move(inputs), {product}, first.attributes, first.name, kKilterDomain);
+    Node* merged =
+        graph.add_node("MatMul", std::move(inputs), {product}, first.attributes, first.name, kKilterDomain);
     std::vector<Value*> parts;
     for (Node* node : nodes) {
         add_origins(*merged, *node);
@@ -92,7 +95,8 @@ bool merge_parallel_matmuls(Graph& graph) {
         if (!is_mergeable(g, node, node)) return false;
         std::vector<Node*> siblings;
         for (Node* user : node.input(0)->users())
-            if (is_mergeable(g, *user, node) && std::ranges::find(siblings, user) == siblings.end()) siblings.push_back(user);
+            if (is_mergeable(g, *user, node) && std::ranges::find(siblings, user) == siblings.end())
+                siblings.push_back(user);
         return siblings.size() > 1 && merge(g, siblings);
     });
 }

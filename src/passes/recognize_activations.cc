@@ -57,11 +57,13 @@ bool from_clip(Graph& graph, Node& clip) {
 // x · gate(x) where the gate has no other reader
 Node* gating_product(const Graph& graph, const Node& gate, const Value* x) {
     Node* product = only_user(graph, gate.output());
-    return product != nullptr && product->is("Mul") && other_input(*product, gate.output()) == x ? product : nullptr;
+    return product != nullptr && product->is("Mul") && other_input(*product, gate.output()) == x ? product
+                                                                                                 : nullptr;
 }
 
 bool from_hard_sigmoid(Graph& graph, Node& gate) {
-    if (!near(gate.attributes.get_float("alpha", 0.2F), 1.0 / 6) || !near(gate.attributes.get_float("beta", 0.5F), 0.5))
+    if (!near(gate.attributes.get_float("alpha", 0.2F), 1.0 / 6) ||
+        !near(gate.attributes.get_float("beta", 0.5F), 0.5))
         return false;
     const Node* product = gating_product(graph, gate, gate.input(0));
     if (product == nullptr) return false;

@@ -15,7 +15,8 @@ struct Product {
 // A matrix product without bias, post-ops or a transposed first operand.
 std::optional<Product> match_product(const Value* value) {
     const Node* node = value->producer();
-    if (node == nullptr || !is_any(*node, {"MatMul", "kilter.MatMul"}) || node->inputs().size() != 2) return std::nullopt;
+    if (node == nullptr || !is_any(*node, {"MatMul", "kilter.MatMul"}) || node->inputs().size() != 2)
+        return std::nullopt;
     if (node->attributes.get_int("trans_a") != 0 || node->attributes.has("post_ops")) return std::nullopt;
     return Product{node->input(0), node->input(1), node->attributes.get_int("trans_b") != 0,
                    node->attributes.get_float("alpha", 1.0F)};
@@ -102,10 +103,12 @@ bool same_heads(const Value* a, const Value* b) {
 bool recognize_attention(Graph& graph) {
     return rewrite(graph, "Softmax", [](Graph& g, Node& softmax) {
         const int64_t axis = softmax.attributes.get_int("axis", -1);
-        if (rank_of(softmax.output()) != 4 || (axis != -1 && axis != 3) || !is_float(softmax.output())) return false;
+        if (rank_of(softmax.output()) != 4 || (axis != -1 && axis != 3) || !is_float(softmax.output()))
+            return false;
         const Node* context = only_user(g, softmax.output());
         const auto weighted = context == nullptr ? std::nullopt : match_product(context->output());
-        if (!weighted || weighted->a != softmax.output() || weighted->trans_b || weighted->alpha != 1) return false;
+        if (!weighted || weighted->a != softmax.output() || weighted->trans_b || weighted->alpha != 1)
+            return false;
         auto scores = match_scores(g, softmax.input(0));
         if (!scores || !same_heads(scores->q, scores->k) || !same_heads(scores->q, weighted->b)) return false;
         undo_transpose(g, *scores);
@@ -114,7 +117,8 @@ bool recognize_attention(Graph& graph) {
         attributes.set("k_transposed", int64_t{scores->k_transposed ? 1 : 0});
         std::vector<Value*> inputs{scores->q, scores->k, weighted->b};
         if (scores->mask != nullptr) inputs.push_back(scores->mask);
-        replace_with(g, context->output(), "Attention", std::move(inputs), std::move(attributes), kKilterDomain);
+        replace_with(g, context->output(), "Attention", std::move(inputs), std::move(attributes),
+                     kKilterDomain);
         return true;
     });
 }

@@ -29,7 +29,8 @@ std::optional<Polynomial> product(const Polynomial& a, const Polynomial& b) {
 std::optional<Polynomial> polynomial(const Graph& graph, const Value* value, const Value* x, int depth = 8) {
     if (value == x) return Polynomial{0, 1};
     if (const auto number = scalar_beside(graph, value, x)) return Polynomial{*number};
-    if (depth == 0 || value->producer() == nullptr || value->producer()->inputs().size() != 2) return std::nullopt;
+    if (depth == 0 || value->producer() == nullptr || value->producer()->inputs().size() != 2)
+        return std::nullopt;
     const Node& node = *value->producer();
     if (!is_any(node, {"Add", "Sub", "Mul", "Div", "Pow"})) return std::nullopt;
     const auto a = polynomial(graph, node.input(0), x, depth - 1);

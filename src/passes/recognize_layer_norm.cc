@@ -27,7 +27,8 @@ struct Affine {
 std::optional<int64_t> trailing_axis(const Graph& graph, const Node& reduce) {
     const int rank = rank_of(reduce.input(0));
     auto axes = int_constants(graph, reduce.input(1));
-    if (rank <= 0 || !axes || axes->empty() || reduce.attributes.get_int("keepdims", 1) == 0) return std::nullopt;
+    if (rank <= 0 || !axes || axes->empty() || reduce.attributes.get_int("keepdims", 1) == 0)
+        return std::nullopt;
     for (int64_t& axis : *axes) axis += axis < 0 ? rank : 0;
     std::ranges::sort(*axes);
     std::vector<int64_t> trailing(axes->size());
@@ -110,7 +111,8 @@ Affine with_gamma_and_beta(const Graph& graph, Value* normalized, Value* gamma, 
 }
 
 // x·s + (β − mean·s), where `scale` is s
-std::optional<Affine> match_split_form(const Graph& graph, const Value* scale, Value* gamma, const Normalization& norm) {
+std::optional<Affine> match_split_form(const Graph& graph, const Value* scale, Value* gamma,
+                                       const Normalization& norm) {
     const Node* scaled_x = nullptr;
     const Node* scaled_mean = nullptr;
     for (const Node* user : scale->users()) {
@@ -120,16 +122,19 @@ std::optional<Affine> match_split_form(const Graph& graph, const Value* scale, V
     }
     if (scaled_x == nullptr || scaled_mean == nullptr) return std::nullopt;
     const Node* offset = only_user(graph, scaled_mean->output());
-    if (offset == nullptr || !offset->is("Sub") || offset->input(1) != scaled_mean->output()) return std::nullopt;
+    if (offset == nullptr || !offset->is("Sub") || offset->input(1) != scaled_mean->output())
+        return std::nullopt;
     Value* beta = offset->input(0);
     const Node* sum = only_user(graph, offset->output());
-    if (sum == nullptr || !sum->is("Add") || other_input(*sum, offset->output()) != scaled_x->output()) return std::nullopt;
+    if (sum == nullptr || !sum->is("Add") || other_input(*sum, offset->output()) != scaled_x->output())
+        return std::nullopt;
     if (!is_parameter(graph, beta, norm)) return std::nullopt;
     return Affine{sum->output(), gamma, beta};
 }
 
 // Readers of 1/√(var + ε), possibly already multiplied by gamma.
-std::optional<Affine> match_reciprocal(const Graph& graph, Value* reciprocal, Value* gamma, const Normalization& norm) {
+std::optional<Affine> match_reciprocal(const Graph& graph, Value* reciprocal, Value* gamma,
+                                       const Normalization& norm) {
     if (auto found = match_split_form(graph, reciprocal, gamma, norm)) return found;
     for (const Node* user : reciprocal->users()) {
         if (!user->is("Mul")) continue;
@@ -148,7 +153,8 @@ std::optional<Affine> match_readers(const Graph& graph, const Normalization& nor
             return with_gamma_and_beta(graph, user->output(), nullptr, norm);
         if (user->is("Reciprocal"))
             if (auto found = match_reciprocal(graph, user->output(), nullptr, norm)) return found;
-        if (const auto one = user->is("Div") ? scalar_of(graph, user->input(0)) : std::nullopt; one && *one == 1)
+        if (const auto one = user->is("Div") ? scalar_of(graph, user->input(0)) : std::nullopt;
+            one && *one == 1)
             if (auto found = match_reciprocal(graph, user->output(), nullptr, norm)) return found;
     }
     return std::nullopt;
@@ -158,7 +164,8 @@ std::optional<Affine> match_readers(const Graph& graph, const Normalization& nor
 Value* trimmed(Graph& graph, Value* parameter, size_t rank) {
     const Tensor* tensor = constant_of(graph, parameter);
     if (tensor == nullptr || tensor->shape().size() == rank) return parameter;
-    return graph.add_constant(tensor->reshaped(Shape(tensor->shape().end() - static_cast<int64_t>(rank), tensor->shape().end())));
+    return graph.add_constant(
+        tensor->reshaped(Shape(tensor->shape().end() - static_cast<int64_t>(rank), tensor->shape().end())));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ bool all_equal(const std::optional<std::vector<int64_t>>& numbers, int64_t wante
 }
 
 bool is_inference_dropout(const Graph& graph, const Node& node) {
-    if (const Value* mask = node.output(1); mask != nullptr && (!mask->users().empty() || graph.is_output(mask)))
+    if (const Value* mask = node.output(1);
+        mask != nullptr && (!mask->users().empty() || graph.is_output(mask)))
         return false;
     if (node.input(2) == nullptr) return true;
     const Tensor* training = constant_of(graph, node.input(2));
@@ -58,7 +59,8 @@ Value* returned_input(const Graph& graph, const Node& node) {
     if (x == nullptr) return nullptr;
     if (node.is("Identity")) return x;
     if (node.is("Dropout")) return is_inference_dropout(graph, node) ? x : nullptr;
-    if (node.is("Cast")) return x->type.dtype != DType::undefined && x->type.dtype == node.output()->type.dtype ? x : nullptr;
+    if (node.is("Cast"))
+        return x->type.dtype != DType::undefined && x->type.dtype == node.output()->type.dtype ? x : nullptr;
     if (is_any(node, {"Reshape", "Flatten"})) return reshapes_to_itself(node) ? x : nullptr;
     if (node.is("Transpose")) return is_identity_transpose(node) ? x : nullptr;
     if (node.is("Slice")) return is_full_slice(graph, node) ? x : nullptr;

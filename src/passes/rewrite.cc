@@ -86,7 +86,8 @@ bool is_any(const Node& node, std::initializer_list<std::string_view> ops) {
 }
 
 bool rewrite(Graph& graph, std::span<const std::string_view> ops, const Change& change, Visit visit) {
-    return rewrite_matching(graph, [&](const Node& node) { return is_any(node, ops); }, change, visit);
+    return rewrite_matching(
+        graph, [&](const Node& node) { return is_any(node, ops); }, change, visit);
 }
 
 bool rewrite(Graph& graph, std::initializer_list<std::string_view> ops, const Change& change, Visit visit) {
@@ -96,7 +97,8 @@ bool rewrite(Graph& graph, std::initializer_list<std::string_view> ops, const Ch
 bool rewrite(Graph& graph, std::string_view op, const Change& change) { return rewrite(graph, {op}, change); }
 
 bool rewrite_all(Graph& graph, const Change& change) {
-    return rewrite_matching(graph, [](const Node&) { return true; }, change, Visit::forward);
+    return rewrite_matching(
+        graph, [](const Node&) { return true; }, change, Visit::forward);
 }
 
 void substitute(Graph& graph, Value* from, Value* to) {
@@ -117,8 +119,8 @@ void take_over(Graph& graph, Node& main, Node& absorbed) {
     graph.remove_value(between);
 }
 
-Node* replace_with(Graph& graph, Value* result, std::string_view op, std::vector<Value*> inputs, Attributes attributes,
-                   std::string_view domain) {
+Node* replace_with(Graph& graph, Value* result, std::string_view op, std::vector<Value*> inputs,
+                   Attributes attributes, std::string_view domain) {
     Node* last = result->producer();
     const std::vector<Node*> replaced = nodes_between(inputs, result);
     graph.set_output(*last, static_cast<size_t>(result->producer_index()), nullptr);
@@ -159,7 +161,8 @@ Value* other_input(const Node& node, const Value* value) {
 
 std::optional<double> scalar_of(const Graph& graph, const Value* value) {
     const Tensor* tensor = constant_of(graph, value);
-    if (tensor == nullptr || tensor->size() != 1 || !(kilter::is_float(tensor->dtype()) || is_integer(tensor->dtype())))
+    if (tensor == nullptr || tensor->size() != 1 ||
+        !(kilter::is_float(tensor->dtype()) || is_integer(tensor->dtype())))
         return std::nullopt;
     return tensor->to_doubles().front();
 }
@@ -183,7 +186,8 @@ std::optional<ScalarOperand> match_scalar(const Graph& graph, const Node* node, 
 
 ScalarOperand strip_scale(const Graph& graph, Value* value) {
     if (const auto mul = match_scalar(graph, value->producer(), "Mul")) return *mul;
-    if (const auto div = match_scalar(graph, value->producer(), "Div"); div && div->c != 0) return {div->x, 1.0 / div->c};
+    if (const auto div = match_scalar(graph, value->producer(), "Div"); div && div->c != 0)
+        return {div->x, 1.0 / div->c};
     return {value, 1.0};
 }
 
@@ -203,7 +207,9 @@ int rank_of(const Value* value) {
 
 bool is_float(const Value* value) { return value != nullptr && kilter::is_float(value->type.dtype); }
 
-bool same_shape(const Value* a, const Value* b) { return a->type.shape && b->type.shape && *a->type.shape == *b->type.shape; }
+bool same_shape(const Value* a, const Value* b) {
+    return a->type.shape && b->type.shape && *a->type.shape == *b->type.shape;
+}
 
 bool broadcasts_into(const Dims& from, const Dims& to) {
     if (from.size() > to.size()) return false;

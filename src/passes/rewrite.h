@@ -23,7 +23,8 @@ enum class Visit { forward, backward };
 //! Calls `change` on every living node of the given operators, in (or against) topological order, here and in sub-graphs.
 //! `change` says whether it changed something. Removes what died and sorts; returns whether anything changed.
 using Change = std::function<bool(Graph&, Node&)>;
-bool rewrite(Graph& graph, std::span<const std::string_view> ops, const Change& change, Visit visit = Visit::forward);
+bool rewrite(Graph& graph, std::span<const std::string_view> ops, const Change& change,
+             Visit visit = Visit::forward);
 bool rewrite(Graph& graph, std::initializer_list<std::string_view> ops, const Change& change,
              Visit visit = Visit::forward);
 bool rewrite(Graph& graph, std::string_view op, const Change& change);

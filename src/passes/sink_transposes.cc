@@ -14,13 +14,15 @@ namespace {
 using Perm = std::vector<int64_t>;
 
 constexpr std::array<std::string_view, 34> kElementwise{
-    "Abs",  "Add",  "And",   "Ceil",    "Clip",        "Cast",           "Celu",           "Div",         "Elu",
-    "Erf",  "Exp",  "Floor", "Gelu",    "HardSigmoid", "HardSwish",      "Identity",       "LeakyRelu",   "Log",
-    "Max",  "Min",  "Mish",  "Mul",     "Neg",         "Not",            "Pow",            "PRelu",       "Reciprocal",
-    "Relu", "Round", "Sigmoid", "Sqrt", "Sub",         "Sum",            "Swish"};
-constexpr std::array<std::string_view, 6> kMoreElementwise{"Softplus", "Softsign", "Tanh", "Where", "Greater", "Less"};
-constexpr std::array<std::string_view, 8> kReductions{"ReduceMean", "ReduceSum", "ReduceMax",  "ReduceMin",
-                                                      "ReduceL2",   "ReduceL1",  "ReduceProd", "ReduceSumSquare"};
+    "Abs",  "Add",   "And",     "Ceil", "Clip",        "Cast",      "Celu",     "Div",       "Elu",
+    "Erf",  "Exp",   "Floor",   "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
+    "Max",  "Min",   "Mish",    "Mul",  "Neg",         "Not",       "Pow",      "PRelu",     "Reciprocal",
+    "Relu", "Round", "Sigmoid", "Sqrt", "Sub",         "Sum",       "Swish"};
+constexpr std::array<std::string_view, 6> kMoreElementwise{"Softplus", "Softsign", "Tanh",
+                                                           "Where",    "Greater",  "Less"};
+constexpr std::array<std::string_view, 8> kReductions{"ReduceMean", "ReduceSum",      "ReduceMax",
+                                                      "ReduceMin",  "ReduceL2",       "ReduceL1",
+                                                      "ReduceProd", "ReduceSumSquare"};
 
 bool is_elementwise(const Node& node) { return is_any(node, kElementwise) || is_any(node, kMoreElementwise); }
 
@@ -98,7 +100,8 @@ bool can_sink(const Graph& graph, const Node& node, const Perm& perm) {
             if (!can_undo(graph, node.input(i), perm)) return false;
         return true;
     };
-    if (is_elementwise(node)) return all_operands() && rank_of(node.output()) == static_cast<int>(perm.size());
+    if (is_elementwise(node))
+        return all_operands() && rank_of(node.output()) == static_cast<int>(perm.size());
     if (node.is("Concat")) return all_operands();
     if (!can_undo(graph, node.input(0), perm)) return false;
     if (is_any(node, kReductions)) return constant_axes(graph, node.input(1), perm.size()).has_value();
@@ -130,7 +133,8 @@ void sink(Graph& graph, Node& node, const Perm& perm) {
     const size_t operands = is_elementwise(node) || node.is("Concat") ? operand_count(node) : 1;
     if (node.is("Concat")) {
         const int64_t axis = node.attributes.get_int("axis");
-        node.attributes.set("axis", perm[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis)]);
+        node.attributes.set(
+            "axis", perm[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis)]);
     } else if (is_any(node, kReductions)) {
         const auto axes = *constant_axes(graph, node.input(1), perm.size());
         if (node.attributes.get_int("keepdims", 1) == 0) after = without(perm, axes);
@@ -144,7 +148,8 @@ void sink(Graph& graph, Node& node, const Perm& perm) {
         }
         graph.set_input(node, 1, add_ints(graph, moved));
     } else if (node.is("Pad") || node.is("Slice")) {
-        graph.set_input(node, 3, add_ints(graph, mapped(*constant_axes(graph, node.input(3), perm.size()), perm)));
+        graph.set_input(node, 3,
+                        add_ints(graph, mapped(*constant_axes(graph, node.input(3), perm.size()), perm)));
     }
     for (size_t i = 0; i < operands; ++i) graph.set_input(node, i, undo(graph, node.input(i), perm));
 
@@ -217,7 +222,8 @@ bool simplify_transpose(Graph& graph, Node& node) {
 bool sink_transposes(Graph& graph) {
     return rewrite_all(graph, [](Graph& g, Node& node) {
         if (node.is("Transpose")) return simplify_transpose(g, node);
-        const bool lets_pass = is_elementwise(node) || is_any(node, kReductions) || is_any(node, {"Concat", "Pad", "Slice"});
+        const bool lets_pass =
+            is_elementwise(node) || is_any(node, kReductions) || is_any(node, {"Concat", "Pad", "Slice"});
         return lets_pass && try_sink(g, node);
     });
 }

@@ -12,12 +12,16 @@ struct ConvCase {
 };
 
 std::vector<ConvCase> odd_convolutions() {
-    return {{{1, 3, 5}, {4, 3, 2}}, {{2, 4, 5, 7}, {6, 2, 3, 1}, 2, true}, {{1, 3, 4, 4}, {3, 1, 1, 1}, 3}, {{1, 2, 3, 3, 3}, {5, 2, 2, 2, 2}, 1, true}};
+    return {{{1, 3, 5}, {4, 3, 2}},
+            {{2, 4, 5, 7}, {6, 2, 3, 1}, 2, true},
+            {{1, 3, 4, 4}, {3, 1, 1, 1}, 3},
+            {{1, 2, 3, 3, 3}, {5, 2, 2, 2, 2}, 1, true}};
 }
 
 Value* batch_norm(Graph& graph, Value* x, int64_t channels) {
-    return graph.add("BatchNormalization", {x, weights(graph, {channels}, 11), weights(graph, {channels}, 12),
-                                            weights(graph, {channels}, 13), weights(graph, {channels}, 14, 0.1F, 2)},
+    return graph.add("BatchNormalization",
+                     {x, weights(graph, {channels}, 11), weights(graph, {channels}, 12),
+                      weights(graph, {channels}, 13), weights(graph, {channels}, 14, 0.1F, 2)},
                      attribute("epsilon", 1e-3F), "bn");
 }
 
@@ -45,7 +49,8 @@ TEST(FoldBatchNorm, KeepsTheFunctionOfTransposedConvolutions) {
     for (const ConvCase& c : cases) {
         Graph graph;
         Value* x = graph.add_input("x", {DType::f32, to_dims(c.input)});
-        graph.add_output(batch_norm(graph, convolution(graph, x, c, "ConvTranspose"), c.weights[1] * c.group), "y");
+        graph.add_output(batch_norm(graph, convolution(graph, x, c, "ConvTranspose"), c.weights[1] * c.group),
+                         "y");
         expect_keeps_function(graph, fold_batch_norm);
         EXPECT_EQ(graph.count("BatchNormalization"), 0U);
     }
@@ -56,7 +61,10 @@ TEST(FoldBatchNorm, KeepsTheFunctionOfGemm) {
         Graph graph;
         Value* x = graph.add_input("x", {DType::f32, {Dim("batch"), 3}});
         Value* w = weights(graph, transposed != 0 ? Shape{5, 3} : Shape{3, 5}, 1);
-        graph.add_output(batch_norm(graph, graph.add("Gemm", {x, w, weights(graph, {5}, 2)}, attribute("transB", transposed)), 5), "y");
+        graph.add_output(
+            batch_norm(graph,
+                       graph.add("Gemm", {x, w, weights(graph, {5}, 2)}, attribute("transB", transposed)), 5),
+            "y");
         infer_types(graph);
         lower_matmul(graph);
         expect_keeps_function(graph, fold_batch_norm);

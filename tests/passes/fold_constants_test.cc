@@ -29,7 +29,8 @@ TEST(FoldConstants, KnowsTheKnownPartOfAShape) {
     Value* x = graph.add_input("x", {DType::f32, {Dim("batch"), 5, 4}});
     Value* shape = graph.add("Shape", {x});
     graph.add_output(graph.add("Gather", {shape, graph.add_constant(Tensor::scalar<int64_t>(1))}), "one");
-    graph.add_output(graph.add("Slice", {shape, ints(graph, {1}), ints(graph, {3}), ints(graph, {0})}), "some");
+    graph.add_output(graph.add("Slice", {shape, ints(graph, {1}), ints(graph, {3}), ints(graph, {0})}),
+                     "some");
     expect_keeps_function(graph, fold_constants);
     EXPECT_TRUE(graph.nodes().empty());
 }

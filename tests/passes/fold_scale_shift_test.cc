@@ -60,7 +60,8 @@ TEST(FoldScaleShift, LooksThroughMovedElements) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 4, 6}});
     Value* v = graph.add("MatMul", {x, weights(graph, {6, 6}, 1)});
-    v = graph.add("Transpose", {graph.add("Reshape", {v, ints(graph, {2, 4, 2, 3})})}, ints_attribute("perm", {0, 2, 1, 3}));
+    v = graph.add("Transpose", {graph.add("Reshape", {v, ints(graph, {2, 4, 2, 3})})},
+                  ints_attribute("perm", {0, 2, 1, 3}));
     graph.add_output(graph.add("Mul", {v, scalar(graph, 0.125F)}), "y");
     infer_types(graph);
     ASSERT_TRUE(lower_matmul(graph));
@@ -73,9 +74,12 @@ TEST(FoldScaleShift, LeavesWhatIsNotPerChannel) {
     Value* x = graph.add_input("x", {DType::f32, {1, 3, 4, 3}});
     Value* w = weights(graph, {3, 3, 1, 1}, 1);
     graph.add_output(graph.add("Mul", {graph.add("Conv", {x, w}), weights(graph, {3}, 2)}), "last_axis");
-    graph.add_output(graph.add("Add", {graph.add("Conv", {x, w}), weights(graph, {2, 3, 1, 1}, 3)}), "enlarged");
+    graph.add_output(graph.add("Add", {graph.add("Conv", {x, w}), weights(graph, {2, 3, 1, 1}, 3)}),
+                     "enlarged");
     graph.add_output(graph.add("Div", {scalar(graph, 1), graph.add("Conv", {x, w})}), "reciprocal");
-    graph.add_output(graph.add("Add", {graph.add("Conv", {x, w}), graph.add_constant(Tensor::of<float>({1, 1, 1, 1, 1}, {1}))}), "rank");
+    graph.add_output(graph.add("Add", {graph.add("Conv", {x, w}),
+                                       graph.add_constant(Tensor::of<float>({1, 1, 1, 1, 1}, {1}))}),
+                     "rank");
     expect_untouched(graph, fold_scale_shift);
 }
 

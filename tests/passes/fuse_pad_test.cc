@@ -11,7 +11,8 @@ TEST(FusePad, MovesZerosIntoTheConvolution) {
         Value* x = graph.add_input("x", {DType::f32, {2, 3, 4, 5}});
         Value* padded = graph.add("Pad", {x, ints(graph, {0, 0, 1, 0, 0, 0, 2, 3})}, {}, "pad");
         const Attributes attributes = own ? ints_attribute("pads", {1, 1, 0, 2}) : Attributes{};
-        graph.add_output(graph.add("Conv", {padded, weights(graph, {4, 3, 3, 2}, 1)}, attributes, "conv"), "y");
+        graph.add_output(graph.add("Conv", {padded, weights(graph, {4, 3, 3, 2}, 1)}, attributes, "conv"),
+                         "y");
         expect_keeps_function(graph, fuse_pad);
         ASSERT_EQ(graph.nodes().size(), 1U);
         EXPECT_EQ(graph.nodes()[0]->origins, std::vector<std::string>{"pad"});
@@ -22,7 +23,9 @@ TEST(FusePad, UnderstandsAxesAndOtherReaders) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 3, 6}});
     Value* padded = graph.add("Pad", {x, ints(graph, {1, 2}), scalar(graph, 0), ints(graph, {-1})});
-    graph.add_output(graph.add("Conv", {padded, weights(graph, {4, 3, 3}, 1)}, attribute<std::string>("auto_pad", "VALID")), "y");
+    graph.add_output(graph.add("Conv", {padded, weights(graph, {4, 3, 3}, 1)},
+                               attribute<std::string>("auto_pad", "VALID")),
+                     "y");
     graph.add_output(padded, "padded");
     expect_keeps_function(graph, fuse_pad);
     EXPECT_EQ(graph.count("Pad"), 1U);
@@ -38,10 +41,12 @@ TEST(FusePad, MovesZerosIntoAnAverage) {
 }
 
 TEST(FusePad, LeavesWhatIsNotZeroPaddingOfSpace) {
-    const auto build = [](const std::vector<int64_t>& pads, float fill, const std::string& mode, int64_t channels) {
+    const auto build = [](const std::vector<int64_t>& pads, float fill, const std::string& mode,
+                          int64_t channels) {
         Graph graph;
         Value* x = graph.add_input("x", {DType::f32, {2, 3, 6}});
-        Value* padded = graph.add("Pad", {x, ints(graph, pads), scalar(graph, fill)}, attribute("mode", mode));
+        Value* padded =
+            graph.add("Pad", {x, ints(graph, pads), scalar(graph, fill)}, attribute("mode", mode));
         graph.add_output(graph.add("Conv", {padded, weights(graph, {4, channels, 3}, 1)}), "y");
         return graph;
     };

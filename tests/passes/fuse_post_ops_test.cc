@@ -87,7 +87,8 @@ TEST(FusePostOps, FusesAGateAndALongChain) {
 TEST(FusePostOps, FusesIntoProducts) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 5, 6}});
-    Value* v = graph.add("MatMul", {x, weights(graph, {6, 6}, 1), weights(graph, {6}, 2)}, {}, {}, kKilterDomain);
+    Value* v =
+        graph.add("MatMul", {x, weights(graph, {6, 6}, 1), weights(graph, {6}, 2)}, {}, {}, kKilterDomain);
     graph.add_output(graph.add("Gelu", {graph.add("Add", {x, v})}), "y");
     expect_keeps_function(graph, fuse_post_ops);
     EXPECT_EQ(graph.nodes().size(), 1U);

@@ -6,11 +6,15 @@ namespace {
 using namespace testing;
 
 TEST(LowerMatMul, KeepsTheFunctionInEveryBroadcastForm) {
-    const std::vector<std::pair<Shape, Shape>> shapes{
-        {{2, 3}, {3, 4}}, {{5, 2, 3}, {3, 4}}, {{2, 3}, {5, 3, 4}}, {{2, 1, 4, 3}, {5, 3, 1}}, {{1, 1}, {1, 1}}};
+    const std::vector<std::pair<Shape, Shape>> shapes{{{2, 3}, {3, 4}},
+                                                      {{5, 2, 3}, {3, 4}},
+                                                      {{2, 3}, {5, 3, 4}},
+                                                      {{2, 1, 4, 3}, {5, 3, 1}},
+                                                      {{1, 1}, {1, 1}}};
     for (const auto& [a, b] : shapes) {
         Graph graph;
-        Value* product = graph.add("MatMul", {graph.add_input("a", {DType::f32, to_dims(a)}), graph.add_input("b", {DType::f32, to_dims(b)})});
+        Value* product = graph.add("MatMul", {graph.add_input("a", {DType::f32, to_dims(a)}),
+                                              graph.add_input("b", {DType::f32, to_dims(b)})});
         graph.add_output(product, "y");
         expect_keeps_function(graph, lower_matmul);
         EXPECT_EQ(graph.count("MatMul", kKilterDomain), 1U);
@@ -30,7 +34,8 @@ TEST(LowerMatMul, KeepsTheFunctionOfGemm) {
                     attributes.set("beta", 2.0F);
                     Value* a = graph.add_input("a", {DType::f32, trans_a != 0 ? Dims{3, 2} : Dims{2, 3}});
                     Value* b = weights(graph, trans_b != 0 ? Shape{4, 3} : Shape{3, 4}, 1);
-                    Value* addend = constant ? weights(graph, c, 2) : graph.add_input("c", {DType::f32, to_dims(c)});
+                    Value* addend =
+                        constant ? weights(graph, c, 2) : graph.add_input("c", {DType::f32, to_dims(c)});
                     graph.add_output(graph.add("Gemm", {a, b, addend}, attributes, "fc"), "y");
                     expect_keeps_function(graph, lower_matmul);
                     EXPECT_EQ(graph.count("Gemm"), 0U);

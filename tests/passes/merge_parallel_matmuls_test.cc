@@ -8,7 +8,8 @@ using namespace testing;
 Value* projection(Graph& graph, Value* x, int64_t columns, bool transposed, bool bias, unsigned seed) {
     std::vector<Value*> inputs{x, weights(graph, transposed ? Shape{columns, 6} : Shape{6, columns}, seed)};
     if (bias) inputs.push_back(weights(graph, {columns}, seed + 1));
-    Value* v = graph.add("MatMul", inputs, attribute<int64_t>("trans_b", transposed ? 1 : 0), "p" + std::to_string(seed), kKilterDomain);
+    Value* v = graph.add("MatMul", inputs, attribute<int64_t>("trans_b", transposed ? 1 : 0),
+                         "p" + std::to_string(seed), kKilterDomain);
     return graph.add("Reshape", {v, ints(graph, {0, 0, 2, -1})});
 }
 

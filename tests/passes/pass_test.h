@@ -53,7 +53,8 @@ inline std::vector<Tensor> random_inputs(const Graph& graph, unsigned seed = 1) 
     return inputs;
 }
 
-inline void expect_near(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted, double tolerance) {
+inline void expect_near(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
+                        double tolerance) {
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) {
         ASSERT_EQ(found[i].shape(), wanted[i].shape()) << "output " << i;
@@ -61,7 +62,8 @@ inline void expect_near(const std::vector<Tensor>& found, const std::vector<Tens
         const std::vector<double> a = found[i].to_doubles();
         const std::vector<double> b = wanted[i].to_doubles();
         for (size_t j = 0; j < a.size(); ++j)
-            ASSERT_NEAR(a[j], b[j], tolerance * std::max(1.0, std::abs(b[j]))) << "output " << i << ", element " << j;
+            ASSERT_NEAR(a[j], b[j], tolerance * std::max(1.0, std::abs(b[j])))
+                << "output " << i << ", element " << j;
     }
 }
 

@@ -16,7 +16,8 @@ class RandomGraph {
         add(graph_.add_input("table", {DType::f32, {3, 4}}));
         for (int i = 0; i < 25; ++i) step();
         for (size_t i = 0; i < values_.size(); ++i)
-            if (i + 3 >= values_.size() || pick(8) == 0) graph_.add_output(values_[i], "out" + std::to_string(i));
+            if (i + 3 >= values_.size() || pick(8) == 0)
+                graph_.add_output(values_[i], "out" + std::to_string(i));
     }
 
     Graph& graph() { return graph_; }
@@ -56,22 +57,31 @@ class RandomGraph {
         const auto rank = static_cast<int64_t>(shape(x).size());
         switch (pick(12)) {
             case 0:
-            case 1: return unary(x);
+            case 1:
+                return unary(x);
             case 2:
-            case 3: return binary(x);
-            case 4: return transpose(x, rank);
-            case 5: return reshape(x, rank);
+            case 3:
+                return binary(x);
+            case 4:
+                return transpose(x, rank);
+            case 5:
+                return reshape(x, rank);
             case 6:
-            case 7: return convolution(x, rank);
+            case 7:
+                return convolution(x, rank);
             case 8:
-            case 9: return product(x, rank);
-            case 10: return reduce(x, rank);
-            default: return move(x, rank);
+            case 9:
+                return product(x, rank);
+            case 10:
+                return reduce(x, rank);
+            default:
+                return move(x, rank);
         }
     }
 
     void unary(Value* x) {
-        static constexpr std::string_view kOps[] = {"Relu", "Sigmoid", "Tanh", "HardSwish", "Identity", "Neg", "Abs", "Softplus"};
+        static constexpr std::string_view kOps[] = {"Relu",     "Sigmoid", "Tanh", "HardSwish",
+                                                    "Identity", "Neg",     "Abs",  "Softplus"};
         Value* y = graph_.add(kOps[pick(std::size(kOps))], {x});
         add(y);
         if (pick(2) == 0) add(graph_.add("Mul", {x, y}));
@@ -99,10 +109,16 @@ class RandomGraph {
 
     void reshape(Value* x, int64_t rank) {
         switch (pick(4)) {
-            case 0: return add(graph_.add("Unsqueeze", {x, ints(graph_, {static_cast<int64_t>(pick(static_cast<size_t>(rank) + 1))})}));
-            case 1: return add(graph_.add("Flatten", {x}));
-            case 2: return add(graph_.add("Reshape", {x, ints(graph_, {-1})}));
-            default: break;
+            case 0:
+                return add(graph_.add(
+                    "Unsqueeze",
+                    {x, ints(graph_, {static_cast<int64_t>(pick(static_cast<size_t>(rank) + 1))})}));
+            case 1:
+                return add(graph_.add("Flatten", {x}));
+            case 2:
+                return add(graph_.add("Reshape", {x, ints(graph_, {-1})}));
+            default:
+                break;
         }
         if (!shape(x).empty() && shape(x)[0].known()) add(graph_.add("Reshape", {x, ints(graph_, {0, -1})}));
     }
@@ -119,8 +135,9 @@ class RandomGraph {
         add(y);
         if (pick(2) != 0) return;
         const auto seed = static_cast<unsigned>(random_());
-        add(graph_.add("BatchNormalization", {y, weights(graph_, {to}, seed), weights(graph_, {to}, seed + 1), weights(graph_, {to}, seed + 2),
-                                              weights(graph_, {to}, seed + 3, 0.5F, 1)}));
+        add(graph_.add("BatchNormalization",
+                       {y, weights(graph_, {to}, seed), weights(graph_, {to}, seed + 1),
+                        weights(graph_, {to}, seed + 2), weights(graph_, {to}, seed + 3, 0.5F, 1)}));
     }
 
     void product(Value* x, int64_t rank) {
@@ -135,21 +152,24 @@ class RandomGraph {
         }
         const auto seed = static_cast<unsigned>(random_());
         Value* w = weights(graph_, {depth, 4}, seed, -0.5F, 0.5F);
-        if (rank == 2 && pick(2) == 0) return add(graph_.add("Gemm", {x, w, weights(graph_, {4}, seed + 1)}, attribute("alpha", 0.5F)));
+        if (rank == 2 && pick(2) == 0)
+            return add(graph_.add("Gemm", {x, w, weights(graph_, {4}, seed + 1)}, attribute("alpha", 0.5F)));
         add(graph_.add("Add", {graph_.add("MatMul", {x, w}), weights(graph_, {4}, seed + 1)}));
     }
 
     void reduce(Value* x, int64_t rank) {
         if (rank == 0) return;
         const auto axis = static_cast<int64_t>(pick(static_cast<size_t>(rank)));
-        add(graph_.add("ReduceMean", {x, ints(graph_, {axis})}, attribute<int64_t>("keepdims", static_cast<int64_t>(pick(2)))));
+        add(graph_.add("ReduceMean", {x, ints(graph_, {axis})},
+                       attribute<int64_t>("keepdims", static_cast<int64_t>(pick(2)))));
     }
 
     void move(Value* x, int64_t rank) {
         if (rank == 0) return;
         const auto axis = static_cast<int64_t>(pick(static_cast<size_t>(rank)));
         if (pick(3) == 0) return add(graph_.add("Concat", {x, same_shaped(x)}, attribute("axis", axis)));
-        if (pick(2) == 0) return add(graph_.add("Slice", {x, ints(graph_, {0}), ints(graph_, {2}), ints(graph_, {axis})}));
+        if (pick(2) == 0)
+            return add(graph_.add("Slice", {x, ints(graph_, {0}), ints(graph_, {2}), ints(graph_, {axis})}));
         std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
         for (int64_t i = 2; i < rank; ++i) pads[static_cast<size_t>(i)] = static_cast<int64_t>(pick(2));
         add(graph_.add("Pad", {x, ints(graph_, pads)}));
@@ -169,7 +189,9 @@ TEST(Optimize, KeepsTheFunctionOfRandomGraphs) {
         const std::string source = summary(graph);
         optimize(graph);
         expect_near(ref::run(graph, inputs), before, 1e-4);
-        ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << "\n" << source << "\nbecame\n" << summary(graph);
+        ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << "\n"
+                                        << source << "\nbecame\n"
+                                        << summary(graph);
         const std::string once = summary(graph);
         optimize(graph);
         ASSERT_EQ(summary(graph), once) << "seed " << seed;

@@ -28,7 +28,8 @@ TEST(RecognizeActivations, KnowsSwish) {
     expect_becomes(plain, "Swish");
     Graph scaled = with_input();
     x = scaled.inputs()[0];
-    scaled.add_output(scaled.add("Mul", {x, scaled.add("Sigmoid", {scaled.add("Mul", {x, scalar(scaled, 1.702F)})})}), "y");
+    scaled.add_output(
+        scaled.add("Mul", {x, scaled.add("Sigmoid", {scaled.add("Mul", {x, scalar(scaled, 1.702F)})})}), "y");
     expect_becomes(scaled, "Swish");
 }
 
@@ -36,7 +37,9 @@ TEST(RecognizeActivations, KnowsHardSigmoid) {
     for (const bool divide : {false, true}) {
         Graph graph = with_input();
         Value* v = ramp(graph, graph.inputs()[0]);
-        graph.add_output(divide ? graph.add("Div", {v, scalar(graph, 6)}) : graph.add("Mul", {v, scalar(graph, 1.0F / 6)}), "y");
+        graph.add_output(
+            divide ? graph.add("Div", {v, scalar(graph, 6)}) : graph.add("Mul", {v, scalar(graph, 1.0F / 6)}),
+            "y");
         expect_becomes(graph, "HardSigmoid");
     }
 }

@@ -28,7 +28,9 @@ struct Spelling {
 
 TEST(RecognizeAttention, KnowsThePlainForms) {
     Spelling divided;
-    divided.finish(divided.graph.add("Div", {divided.scores(divided.q, divided.transposed(divided.k, {0, 1, 3, 2})), scalar(divided.graph, 2)}));
+    divided.finish(divided.graph.add(
+        "Div",
+        {divided.scores(divided.q, divided.transposed(divided.k, {0, 1, 3, 2})), scalar(divided.graph, 2)}));
     divided.expect_recognized();
     EXPECT_EQ(divided.graph.nodes()[0]->name, "context");
     EXPECT_EQ(divided.graph.nodes()[0]->attributes.get_float("scale"), 0.5F);
@@ -92,7 +94,10 @@ TEST(RecognizeAttention, LeavesFetchedProbabilities) {
 TEST(RecognizeAttention, LeavesOtherAxesAndBroadcastHeads) {
     Spelling axis;
     Value* scores = axis.scores(axis.q, axis.transposed(axis.k, {0, 1, 3, 2}));
-    axis.graph.add_output(axis.graph.add("MatMul", {axis.graph.add("Softmax", {scores}, attribute<int64_t>("axis", 2)), axis.v}), "y");
+    axis.graph.add_output(
+        axis.graph.add("MatMul",
+                       {axis.graph.add("Softmax", {scores}, attribute<int64_t>("axis", 2)), axis.v}),
+        "y");
     expect_untouched(axis.graph, recognize_attention);
     Spelling heads;
     Value* shared = heads.graph.add_input("shared", {DType::f32, {Dim("batch"), 1, 5, 4}});
@@ -100,7 +105,11 @@ TEST(RecognizeAttention, LeavesOtherAxesAndBroadcastHeads) {
     expect_untouched(heads.graph, recognize_attention);
     Spelling mask;
     Value* large = mask.graph.add_input("large", {DType::f32, {1, Dim("batch"), 2, 3, 4}});
-    mask.graph.add_output(mask.graph.add("Softmax", {mask.graph.add("Add", {mask.scores(mask.q, mask.transposed(mask.k, {0, 1, 3, 2})), large})}), "y");
+    mask.graph.add_output(
+        mask.graph.add(
+            "Softmax",
+            {mask.graph.add("Add", {mask.scores(mask.q, mask.transposed(mask.k, {0, 1, 3, 2})), large})}),
+        "y");
     expect_untouched(mask.graph, recognize_attention);
 }
 

@@ -37,7 +37,8 @@ TEST(RecognizeGelu, KnowsTheTanhForms) {
     for (int form = 0; form < 4; ++form) {
         Spelling s;
         Value* y = nullptr;
-        if (form == 0) y = s.mul(s.mul(s.x, 0.5), s.tanh(s.mul(s.add(s.x, s.mul(s.cube(), 0.044715)), slope)));
+        if (form == 0)
+            y = s.mul(s.mul(s.x, 0.5), s.tanh(s.mul(s.add(s.x, s.mul(s.cube(), 0.044715)), slope)));
         if (form == 1) {
             Value* cube = s.mul(s.mul(s.x, s.x), s.x);
             y = s.mul(s.mul(s.x, s.tanh(s.mul(s.constant(slope), s.add(s.mul(cube, 0.044715), s.x)))), 0.5);
@@ -59,7 +60,8 @@ TEST(RecognizeGelu, KnowsTheTanhForms) {
 
 TEST(RecognizeGelu, RemembersWhatItReplaced) {
     Spelling s;
-    s.graph.add_output(s.mul(s.mul(s.x, s.erf(s.graph.add("Div", {s.x, s.constant(M_SQRT2)}, {}, "div"))), 0.5), "y");
+    s.graph.add_output(
+        s.mul(s.mul(s.x, s.erf(s.graph.add("Div", {s.x, s.constant(M_SQRT2)}, {}, "div"))), 0.5), "y");
     expect_keeps_function(s.graph, recognize_gelu);
     EXPECT_EQ(s.graph.nodes()[0]->name, "mul");
     EXPECT_EQ(s.graph.nodes()[0]->origins, std::vector<std::string>{"div"});

@@ -43,9 +43,12 @@ TEST(RecognizeLayerNorm, KnowsFormsWithoutGammaOrBeta) {
     Spelling bare({3, 5});
     bare.expect_recognized(bare.graph.add("Div", {bare.centered(), bare.deviation()}));
     Spelling scaled({3, 5});
-    scaled.expect_recognized(scaled.mul(weights(scaled.graph, {5}, 1), scaled.graph.add("Div", {scaled.centered(), scaled.deviation(false)})));
+    scaled.expect_recognized(
+        scaled.mul(weights(scaled.graph, {5}, 1),
+                   scaled.graph.add("Div", {scaled.centered(), scaled.deviation(false)})));
     Spelling shifted({3, 5});
-    shifted.expect_recognized(shifted.add(weights(shifted.graph, {5}, 1), shifted.mul(shifted.reciprocal(), shifted.centered())));
+    shifted.expect_recognized(
+        shifted.add(weights(shifted.graph, {5}, 1), shifted.mul(shifted.reciprocal(), shifted.centered())));
 }
 
 TEST(RecognizeLayerNorm, KnowsTensorFlowsForm) {

@@ -37,7 +37,9 @@ TEST(RemoveIdentities, LeavesWhatChangesShapeOrValues) {
     Value* x = graph.add_input("x", {DType::f32, {2, 3}});
     graph.add_output(graph.add("Reshape", {x, ints(graph, {3, 2})}), "a");
     graph.add_output(graph.add("Transpose", {x}), "b");
-    graph.add_output(graph.add("Slice", {x, ints(graph, {-1}), ints(graph, {-100}), ints(graph, {1}), ints(graph, {-1})}), "c");
+    graph.add_output(
+        graph.add("Slice", {x, ints(graph, {-1}), ints(graph, {-100}), ints(graph, {1}), ints(graph, {-1})}),
+        "c");
     graph.add_output(graph.add("Expand", {x, ints(graph, {2, 2, 3})}), "d");
     graph.add_output(graph.add("Sub", {scalar(graph, 0), x}), "e");
     graph.add_output(graph.add("Mul", {x, graph.add_constant(Tensor::of<float>({1, 1, 1}, {1}))}), "f");

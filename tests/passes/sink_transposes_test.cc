@@ -5,8 +5,12 @@ namespace {
 
 using namespace testing;
 
-Value* to_nchw(Graph& graph, Value* x) { return graph.add("Transpose", {x}, ints_attribute("perm", {0, 3, 1, 2})); }
-Value* to_nhwc(Graph& graph, Value* x) { return graph.add("Transpose", {x}, ints_attribute("perm", {0, 2, 3, 1})); }
+Value* to_nchw(Graph& graph, Value* x) {
+    return graph.add("Transpose", {x}, ints_attribute("perm", {0, 3, 1, 2}));
+}
+Value* to_nhwc(Graph& graph, Value* x) {
+    return graph.add("Transpose", {x}, ints_attribute("perm", {0, 2, 3, 1}));
+}
 
 TEST(SinkTransposes, CancelsPairs) {
     Graph graph;
@@ -29,7 +33,8 @@ TEST(SinkTransposes, PassesEverythingBetweenConvolutions) {
     v = graph.add("Clip", {v, scalar(graph, 0), scalar(graph, 6)});
     v = graph.add("Slice", {v, ints(graph, {0, 1}), ints(graph, {5, 100}), ints(graph, {2, 1})});
     v = to_nhwc(graph, graph.add("Conv", {to_nchw(graph, v), weights(graph, {5, 8, 2, 2}, 5)}));
-    graph.add_output(graph.add("ReduceMean", {v, ints(graph, {1, 2})}, attribute<int64_t>("keepdims", 0)), "y");
+    graph.add_output(graph.add("ReduceMean", {v, ints(graph, {1, 2})}, attribute<int64_t>("keepdims", 0)),
+                     "y");
     expect_keeps_function(graph, sink_transposes);
     for (int i = 0; i < 3; ++i) remove_identities(graph);
     EXPECT_EQ(graph.count("Transpose"), 1U) << summary(graph);
