@@ -82,6 +82,7 @@ Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, con
 }
 
 void infer(InferContext& context) {
+    require_same_dtype(context.dtype(0), context.dtype(1), "K");
     for (size_t i = 0; i < 4; ++i) context.set_output(i, context.dtype(i == 2 ? 2 : 0));
     if (!context.shape(0) || !context.shape(1) || !context.shape(2)) return;
     require(context.has_input(4) == context.has_input(5), "past_key and past_value must be given together");
@@ -216,6 +217,7 @@ void kernel(KernelContext& context) {
     const Tensor& v_input = needed(context, 2, "V");
     const Attributes& attributes = context.attributes();
     require_real(q_input.dtype(), "Q");
+    require_same_dtype(q_input.dtype(), k_input.dtype(), "K");
     require(context.has_input(4) == context.has_input(5), "past_key and past_value must be given together");
     const Sizes sizes =
         read_sizes(attributes, to_dims(q_input.shape()), to_dims(k_input.shape()), to_dims(v_input.shape()),

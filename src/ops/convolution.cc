@@ -29,6 +29,7 @@ std::vector<int64_t> kernel_of(const Attributes& attributes, const Dims& weights
     const size_t rank = weights.size() - 2;
     require(declared.empty() || declared.size() == rank,
             "attribute 'kernel_shape' must have {} entries, found {}", rank, declared.size());
+    for (const int64_t extent : declared) require(extent >= 1, "attribute 'kernel_shape' holds {}", extent);
     std::vector<int64_t> kernel;
     for (size_t axis = 0; axis < rank; ++axis) {
         const Dim& dim = weights[axis + 2];

@@ -90,7 +90,9 @@ std::vector<Tap> taps_at(const Sampling& sampling, double normalized, int64_t ex
     at = std::isnan(at) ? -limit : std::clamp(at, -limit, limit);
     if (sampling.mode == "nearest") at = std::nearbyint(at);
     if (at < low || at > high) {
-        if (sampling.padding == Padding::border) at = std::clamp(at, 0.0, static_cast<double>(extent - 1));
+        // A cubic sample keeps its place and only its neighbours are clamped, as PyTorch does it.
+        if (sampling.padding == Padding::border && sampling.mode != "cubic")
+            at = std::clamp(at, 0.0, static_cast<double>(extent - 1));
         if (sampling.padding == Padding::reflection) at = reflected(at, low, high);
     }
     const auto tap = [&](int64_t index, double weight) {

@@ -34,23 +34,23 @@ int64_t rounded(double coordinate) {
 
 // The elements of bin `index` of `bins` along one axis of a region [first, first + length).
 Range bin(int64_t index, int64_t bins, int64_t first, int64_t length, int64_t extent) {
-    const double size = static_cast<double>(length) / static_cast<double>(bins);
-    const auto begin = static_cast<int64_t>(std::floor(static_cast<double>(index) * size)) + first;
-    const auto end = static_cast<int64_t>(std::ceil(static_cast<double>(index + 1) * size)) + first;
+    const float size = static_cast<float>(length) / static_cast<float>(bins);
+    const auto begin = static_cast<int64_t>(std::floor(static_cast<float>(index) * size)) + first;
+    const auto end = static_cast<int64_t>(std::ceil(static_cast<float>(index + 1) * size)) + first;
     return {std::clamp<int64_t>(begin, 0, extent), std::clamp<int64_t>(end, 0, extent)};
 }
 
 void kernel(KernelContext& context) {
     const Tensor& x = needed(context, 0, "the input");
-    const Tensor rois = to_reals(needed(context, 1, "the regions"));
+    const Tensor rois = needed(context, 1, "the regions").converted(DType::f32);
     const Dims dims = roi_dims(context.attributes(), to_dims(x.shape()), to_dims(rois.shape()));
     Tensor y = real_zeros(ValueType(DType::f64, dims).static_shape());
-    const double scale = context.attributes().get_float("spatial_scale", 1.0F);
+    const float scale = context.attributes().get_float("spatial_scale", 1.0F);
     const Tensor values = to_reals(x);
     const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3);
     double* target = y.as_mutable<double>().data();
     for (int64_t region = 0; region < y.dim(0); ++region) {
-        const double* roi = rois.as<double>().data() + region * 5;
+        const float* roi = rois.as<float>().data() + region * 5;
         const int64_t image = rounded(roi[0]);
         require(image >= 0 && image < x.dim(0), "region {} names image {} of {}", region, image, x.dim(0));
         const int64_t left = rounded(roi[1] * scale), top = rounded(roi[2] * scale);
