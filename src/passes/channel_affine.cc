@@ -10,7 +10,8 @@ namespace {
 
 bool is_transposed_conv(const Node& node) { return node.op() == "ConvTranspose"; }
 
-// Weights seen as outer × channels × inner; with groups, a transposed convolution's channels start anew in each group.
+// Weights seen as outer × channels × inner; with groups, a transposed convolution's channels start anew in
+// each group.
 struct ChannelView {
     int64_t outer = 1, channels = 1, inner = 1;
     int64_t outer_per_group = 0;  // 0: one group

@@ -1,4 +1,5 @@
-// Batch normalization behind a convolution, transposed convolution or matrix product moves into its weights and bias.
+// Batch normalization behind a convolution, transposed convolution or matrix product moves into its weights
+// and bias.
 #include <cmath>
 
 #include "passes/channel_affine.h"

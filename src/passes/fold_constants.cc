@@ -1,4 +1,5 @@
-// Constant folding: what depends on constants only, or on known shapes only, is computed now, by the reference kernels.
+// Constant folding: what depends on constants only, or on known shapes only, is computed now, by the
+// reference kernels.
 #include <algorithm>
 #include <numeric>
 
@@ -26,7 +27,8 @@ bool grows_too_much(const Node& node, const std::vector<Tensor>& inputs) {
     double after = 0;  // a double, because an absurd shape overflows integers
     for (const Value* output : node.outputs()) {
         if (output == nullptr) continue;
-        // Only these can be larger than their inputs without limit: without a known shape they wait for run time.
+        // Only these can be larger than their inputs without limit: without a known shape they wait for run
+        // time.
         if (!output->type.is_static())
             return is_any(
                 node, {"ConstantOfShape", "Expand", "Tile", "Range", "OneHot", "Pad", "Resize", "EyeLike"});
@@ -101,8 +103,8 @@ bool fold_size(Graph& graph, Node& node) {
     return replace_outputs(graph, node, {Tensor::scalar<int64_t>(element_count(type.static_shape()))});
 }
 
-// A part of a shape may be known where the whole is not: Gather(Shape(x), 1). To see which entries survive, the operator
-// is run on their positions.
+// A part of a shape may be known where the whole is not: Gather(Shape(x), 1). To see which entries survive,
+// the operator is run on their positions.
 bool fold_part_of_shape(Graph& graph, Node& node) {
     const Node* shape = produced_by(node.input(0), "Shape");
     if (shape == nullptr) return false;
@@ -127,7 +129,8 @@ bool fold_part_of_shape(Graph& graph, Node& node) {
 
 }  // namespace
 
-//! Needs types for shapes; leaves random operators, operators with sub-graphs and results that are much larger than the inputs.
+//! Needs types for shapes; leaves random operators, operators with sub-graphs and results that are much
+//! larger than the inputs.
 bool fold_constants(Graph& graph) {
     return rewrite_all(graph, [](Graph& g, Node& node) {
         if (!is_foldable(node)) return false;

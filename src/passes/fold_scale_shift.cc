@@ -1,5 +1,6 @@
-// Mul, Div, Add and Sub by a constant, one for all or one per channel, behind a convolution or matrix product move into its
-// weights and bias. This also folds a batch normalization that was spelled out as Sub, Div, Mul and Add.
+// Mul, Div, Add and Sub by a constant, one for all or one per channel, behind a convolution or matrix product
+// move into its weights and bias. This also folds a batch normalization that was spelled out as Sub, Div, Mul
+// and Add.
 #include <algorithm>
 
 #include "passes/channel_affine.h"
@@ -24,7 +25,8 @@ std::optional<ChannelAffine> affine_of(const Node& node, const std::vector<doubl
     return ChannelAffine{changed, {0.0}};
 }
 
-// The operator that makes `value`, looking through single readers that only move elements when `through` is set.
+// The operator that makes `value`, looking through single readers that only move elements when `through` is
+// set.
 Node* maker(const Graph& graph, const Value* value, bool through) {
     while (value != nullptr && graph.has_single_use(value) && value->producer() != nullptr) {
         Node* node = value->producer();
@@ -59,7 +61,8 @@ bool fold(Graph& graph, Node& node, size_t constant_index) {
 
 }  // namespace
 
-//! Exact up to rounding; needs constant weights where they are scaled, and no other reader of what is scaled or shifted.
+//! Exact up to rounding; needs constant weights where they are scaled, and no other reader of what is scaled
+//! or shifted.
 bool fold_scale_shift(Graph& graph) {
     return rewrite(graph, {"Mul", "Div", "Add", "Sub"},
                    [](Graph& g, Node& node) { return fold(g, node, 1) || fold(g, node, 0); });

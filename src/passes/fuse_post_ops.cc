@@ -73,7 +73,8 @@ std::string_view binary_name(const Node& node) {
     return node.is("Min") ? "min" : std::string_view{};
 }
 
-// With one reader of y, the operand cannot depend on y except through that reader: no cycle can come from reading it earlier.
+// With one reader of y, the operand cannot depend on y except through that reader: no cycle can come from
+// reading it earlier.
 bool append_binary(Graph& graph, Node& main, const Node& node) {
     const Value* y = main.output();
     Value* operand = other_input(node, y);
@@ -103,8 +104,8 @@ bool append(Graph& graph, Node& main, const Node& node) {
 
 }  // namespace
 
-//! What follows must be the only reader, and an operand must not enlarge the result. Later operators choose first, so that of
-//! two summands the one that is computed last takes the addition.
+//! What follows must be the only reader, and an operand must not enlarge the result. Later operators choose
+//! first, so that of two summands the one that is computed last takes the addition.
 bool fuse_post_ops(Graph& graph) {
     const auto fuse = [](Graph& g, Node& main) {
         bool changed = false;

@@ -1,4 +1,5 @@
-// Every pass of `optimize`, declared once; each lives in a file of its own name, whose head says what it needs and promises.
+// Every pass of `optimize`, declared once; each lives in a file of its own name, whose head says what it
+// needs and promises.
 #pragma once
 
 #include "kilter/graph/graph.h"

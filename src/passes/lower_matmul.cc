@@ -1,4 +1,5 @@
-// MatMul and Gemm become kilter.MatMul, which also takes over transposes of its operands and a bias behind it.
+// MatMul and Gemm become kilter.MatMul, which also takes over transposes of its operands and a bias behind
+// it.
 #include <algorithm>
 
 #include "ops/post_ops.h"

@@ -1,4 +1,5 @@
-// Common sub-expression elimination: of equal computations on the same inputs, and of equal constants, one is kept.
+// Common sub-expression elimination: of equal computations on the same inputs, and of equal constants, one is
+// kept.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -10,7 +11,8 @@
 namespace kilter {
 namespace {
 
-// Comparing contents reads them: weights stay untouched in the mapped file, shape and scale constants are below this.
+// Comparing contents reads them: weights stay untouched in the mapped file, shape and scale constants are
+// below this.
 constexpr size_t kMaxCompared = 4096;
 
 std::string key_of(const Tensor& tensor) {

@@ -1,5 +1,5 @@
-// Products of one input with several constant weights (query, key and value of attention) become one product and a Split.
-// One large product keeps the kernel busy where three small ones wait for each other.
+// Products of one input with several constant weights (query, key and value of attention) become one product
+// and a Split. One large product keeps the kernel busy where three small ones wait for each other.
 #include <algorithm>
 #include <cstring>
 

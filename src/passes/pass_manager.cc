@@ -7,8 +7,8 @@
 namespace kilter {
 namespace {
 
-// The simplifying passes run until none finds work; only then do the fusing ones start, because a fused operator is closed
-// to further folding: what follows its post-ops can no longer move into its weights.
+// The simplifying passes run until none finds work; only then do the fusing ones start, because a fused
+// operator is closed to further folding: what follows its post-ops can no longer move into its weights.
 constexpr std::array kPasses{
     Pass{"inline_constant_if", inline_constant_if, "If with a constant condition becomes its branch"},
     Pass{"fold_constants", fold_constants,
@@ -38,7 +38,8 @@ constexpr std::array kPasses{
 };
 constexpr size_t kFusing = 2;  // the last so many passes fuse
 
-// Every round either shortens the graph or is the last one; the bound only guards against two passes undoing each other.
+// Every round either shortens the graph or is the last one; the bound only guards against two passes undoing
+// each other.
 constexpr int kMaxRounds = 32;
 
 bool run_until_stable(Graph& graph, std::span<const Pass> list) {

@@ -1,4 +1,5 @@
-// Scaled dot-product attention from its spelled-out form: softmax(scale·q·kᵀ + mask)·v, on [batch, heads, length, depth].
+// Scaled dot-product attention from its spelled-out form: softmax(scale·q·kᵀ + mask)·v, on [batch, heads,
+// length, depth].
 #include "passes/list.h"
 #include "passes/rewrite.h"
 

@@ -1,5 +1,6 @@
 // GELU from its spelled-out forms: x/2·(1 + erf(x/√2)) and x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-// Factors may come in any order and association, and the polynomial in any spelling: it is compared by its coefficients.
+// Factors may come in any order and association, and the polynomial in any spelling: it is compared by its
+// coefficients.
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -25,7 +26,8 @@ std::optional<Polynomial> product(const Polynomial& a, const Polynomial& b) {
     return result;
 }
 
-// `value` as a polynomial in x; nothing when it is something else. Shallow: the longest spelling has seven levels.
+// `value` as a polynomial in x; nothing when it is something else. Shallow: the longest spelling has seven
+// levels.
 std::optional<Polynomial> polynomial(const Graph& graph, const Value* value, const Value* x, int depth = 8) {
     if (value == x) return Polynomial{0, 1};
     if (const auto number = scalar_beside(graph, value, x)) return Polynomial{*number};
@@ -65,7 +67,8 @@ struct Factors {
     Value* x = nullptr;
 };
 
-// Follows the single readers of `value` through multiplications until they amount to 0.5·x with x as the function wants it.
+// Follows the single readers of `value` through multiplications until they amount to 0.5·x with x as the
+// function wants it.
 std::optional<Factors> multiply_out(const Graph& graph, Value* value, const Node& function) {
     double factor = 1;
     Value* x = nullptr;

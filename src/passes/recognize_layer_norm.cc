@@ -1,5 +1,5 @@
-// LayerNormalization from its spelled-out forms: (x − mean)/√(var + ε)·γ + β, and TensorFlow's x·s + (β − mean·s) with
-// s = γ/√(var + ε).
+// LayerNormalization from its spelled-out forms: (x − mean)/√(var + ε)·γ + β, and TensorFlow's x·s + (β −
+// mean·s) with s = γ/√(var + ε).
 #include <algorithm>
 #include <numeric>
 
@@ -23,7 +23,8 @@ struct Affine {
     Value* beta = nullptr;   // null: 0
 };
 
-// The first of the trailing axes that a ReduceMean reduces, keeping dimensions; nothing when they are not the trailing ones.
+// The first of the trailing axes that a ReduceMean reduces, keeping dimensions; nothing when they are not the
+// trailing ones.
 std::optional<int64_t> trailing_axis(const Graph& graph, const Node& reduce) {
     const int rank = rank_of(reduce.input(0));
     auto axes = int_constants(graph, reduce.input(1));

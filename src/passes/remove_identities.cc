@@ -77,8 +77,8 @@ Value* returned_input(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-//! Identity, Dropout at inference, and Cast, Reshape, Transpose, Slice, Pad, Tile, Expand, Concat, Split and arithmetic that
-//! change nothing. Shapes must be known where they are the reason.
+//! Identity, Dropout at inference, and Cast, Reshape, Transpose, Slice, Pad, Tile, Expand, Concat, Split and
+//! arithmetic that change nothing. Shapes must be known where they are the reason.
 bool remove_identities(Graph& graph) {
     return rewrite_all(graph, [](Graph& g, Node& node) {
         Value* x = returned_input(g, node);

@@ -13,7 +13,8 @@ bool is_dead(const Graph& graph, const Node& node) {
     });
 }
 
-// Disconnects a dead node and the producers that die with it, so that single-use checks of later matches see the truth.
+// Disconnects a dead node and the producers that die with it, so that single-use checks of later matches see
+// the truth.
 void retire(Graph& graph, Node* node) {
     std::vector<Node*> pending{node};
     while (!pending.empty()) {

@@ -1,5 +1,6 @@
 // The rewrite driver and the small vocabulary that passes share to match and replace operators.
-// Inside a rewrite nodes are never freed: what a change leaves without readers is only disconnected, and removed at the end.
+// Inside a rewrite nodes are never freed: what a change leaves without readers is only disconnected, and
+// removed at the end.
 #pragma once
 
 #include <functional>
@@ -20,8 +21,9 @@ bool is_any(const Node& node, std::initializer_list<std::string_view> ops);
 
 enum class Visit { forward, backward };
 
-//! Calls `change` on every living node of the given operators, in (or against) topological order, here and in sub-graphs.
-//! `change` says whether it changed something. Removes what died and sorts; returns whether anything changed.
+//! Calls `change` on every living node of the given operators, in (or against) topological order, here and in
+//! sub-graphs. `change` says whether it changed something. Removes what died and sorts; returns whether
+//! anything changed.
 using Change = std::function<bool(Graph&, Node&)>;
 bool rewrite(Graph& graph, std::span<const std::string_view> ops, const Change& change,
              Visit visit = Visit::forward);
@@ -37,8 +39,8 @@ bool rewrite_all(Graph& graph, const Change& change);
 void substitute(Graph& graph, Value* from, Value* to);
 //! `main` now produces the output of `absorbed`, its only reader, and remembers its name.
 void take_over(Graph& graph, Node& main, Node& absorbed);
-//! A new node makes `result` from `inputs`. It takes the name of the operator that made `result` and remembers
-//! the names of all operators between `inputs` and `result`.
+//! A new node makes `result` from `inputs`. It takes the name of the operator that made `result` and
+//! remembers the names of all operators between `inputs` and `result`.
 Node* replace_with(Graph& graph, Value* result, std::string_view op, std::vector<Value*> inputs,
                    Attributes attributes = {}, std::string_view domain = {});
 //! Remembers that `into` does the work of `from`.

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kReshapes{"Reshape", "Squeeze", "Unsqueeze", "Flatten"};
 
-// The target of a Reshape from `from` to `to`, when numbers, copies (0) and one inferred entry (-1) can express it.
+// The target of a Reshape from `from` to `to`, when numbers, copies (0) and one inferred entry (-1) can
+// express it.
 std::optional<std::vector<int64_t>> target(const Value* from, const Value* to) {
     if (!to->type.shape) return std::nullopt;
     const Dims& wanted = *to->type.shape;
@@ -51,7 +52,8 @@ bool become_reshape(Graph& graph, Node& node, Value* x, const std::vector<int64_
 
 }  // namespace
 
-//! A Reshape whose computed shape is known, up to one dimension or copied ones, gets a constant shape: the shape arithmetic dies.
+//! A Reshape whose computed shape is known, up to one dimension or copied ones, gets a constant shape: the
+//! shape arithmetic dies.
 bool simplify_reshapes(Graph& graph) {
     return rewrite(graph, kReshapes, [](Graph& g, Node& node) {
         Value* x = source(node);

@@ -1,5 +1,5 @@
-// Transposes move towards the outputs, through operators that do not care about the order of axes, until they meet others
-// and cancel: what frameworks with channels-last layout leave around every convolution.
+// Transposes move towards the outputs, through operators that do not care about the order of axes, until they
+// meet others and cancel: what frameworks with channels-last layout leave around every convolution.
 #include <algorithm>
 #include <array>
 #include <numeric>
