@@ -12,6 +12,7 @@ bool remove_identities(Graph& graph);
 bool merge_duplicates(Graph& graph);
 bool simplify_reshapes(Graph& graph);
 bool sink_transposes(Graph& graph);
+bool sink_shapes(Graph& graph);
 bool recognize_activations(Graph& graph);
 bool recognize_gelu(Graph& graph);
 bool recognize_layer_norm(Graph& graph);

@@ -19,6 +19,7 @@ constexpr std::array kPasses{
          "chains of Reshape, Squeeze, Unsqueeze and Flatten become one Reshape"},
     Pass{"sink_transposes", sink_transposes,
          "transposes move towards the outputs, where they merge and cancel"},
+    Pass{"sink_shapes", sink_shapes, "Shape asks the last of several values of one shape"},
     Pass{"recognize_activations", recognize_activations,
          "Swish, HardSigmoid, HardSwish and Mish from their spelled-out forms"},
     Pass{"recognize_gelu", recognize_gelu, "Gelu from its erf and tanh forms"},
