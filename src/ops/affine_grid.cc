@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "ops/numeric.h"
+#include "ops/shape_data.h"
 
 namespace kilter {
 namespace {
@@ -22,8 +23,11 @@ Dims grid_dims(const std::optional<Dims>& theta, const Dims& size) {
 }
 
 void infer(InferContext& context) {
-    if (const std::optional<Dims> size = context.shape_data(1))
+    if (const std::optional<Dims> size = context.shape_data(1)) {
+        for (const Dim& entry : *size)
+            require(entry_number(entry).value_or(0) >= 0, "size holds {}", to_string(entry));
         return context.set_output(0, context.dtype(0), grid_dims(context.shape(0), *size));
+    }
     if (!context.shape(0) || context.rank(0) != 3 || !(*context.shape(0))[1].known())
         return context.set_output(0, context.dtype(0));
     // Without the size, theta still says how many axes there are.

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "ops/broadcast.h"
 #include "ops/numeric.h"
+#include "ops/shape_data.h"
 #include "ops/window.h"
 
 namespace kilter {
@@ -33,6 +34,8 @@ void infer(InferContext& context) {
     const Dims implied = unpooled_dims(context.attributes(), *context.shape(0));
     if (!context.has_input(2)) return context.set_output(0, context.dtype(0), implied);
     const std::optional<Dims> wanted = context.shape_data(2);
+    for (const Dim& entry : wanted.value_or(Dims()))
+        require(entry_number(entry).value_or(0) >= 0, "output_shape holds {}", to_string(entry));
     context.set_output(0, context.dtype(0),
                        wanted && wanted->size() == implied.size() ? *wanted : Dims(implied.size()));
 }

@@ -161,33 +161,37 @@ Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& 
     return taps;
 }
 
-// Applies one axis: [outer, input, inner] → [outer, output, inner].
-Tensor resize_axis(const Tensor& x, size_t axis, const std::vector<Taps>& taps) {
+// Applies one axis: [outer, input, inner] → [outer, output, inner]. `outside` receives a mark for every output position
+// that tf_crop_and_resize puts beyond the image.
+Tensor resize_axis(const Tensor& x, size_t axis, const Attributes& attributes, const Axis& plan,
+                   std::vector<bool>& outside) {
     Shape shape = x.shape();
-    const int64_t input = shape[axis];
-    shape[axis] = static_cast<int64_t>(taps.size());
+    shape[axis] = plan.output;
     Tensor y = real_zeros(shape);
     if (y.size() == 0) return y;
+    const std::string transformation = attributes.get_string("coordinate_transformation_mode", "half_pixel");
     const int64_t inner = extent(shape, axis + 1, shape.size());
     const int64_t outer = extent(shape, 0, axis);
-    const double* source = x.as<double>().data();
-    double* target = y.as_mutable<double>().data();
-    for (int64_t block = 0; block < outer; ++block, source += input * inner)
-        for (const Taps& tap : taps) {
-            for (const auto& [index, weight] : tap.entries)
+    for (int64_t position = 0; position < plan.output; ++position) {
+        const Taps taps = taps_at(attributes, plan, transformation, position);
+        outside.push_back(taps.outside);
+        for (int64_t block = 0; block < outer; ++block) {
+            const double* source = x.as<double>().data() + block * plan.input * inner;
+            double* target = y.as_mutable<double>().data() + (block * plan.output + position) * inner;
+            for (const auto& [index, weight] : taps.entries)
                 for (int64_t i = 0; i < inner; ++i) target[i] += weight * source[index * inner + i];
-            target += inner;
         }
+    }
     return y;
 }
 
 // tf_crop_and_resize: what falls outside the image along any axis is the extrapolation value.
-void extrapolate(Tensor& y, size_t axis, const std::vector<Taps>& taps, double value) {
-    if (std::ranges::none_of(taps, &Taps::outside)) return;
-    const int64_t inner = extent(y.shape(), axis + 1, y.shape().size());
+void extrapolate(Tensor& y, size_t axis, const std::vector<bool>& outside, double value) {
+    if (std::ranges::find(outside, true) == outside.end()) return;
+    const auto inner = static_cast<size_t>(extent(y.shape(), axis + 1, y.shape().size()));
     const std::span<double> values = y.as_mutable<double>();
     for (size_t i = 0; i < values.size(); ++i)
-        if (taps[i / static_cast<size_t>(inner) % taps.size()].outside) values[i] = value;
+        if (outside[i / inner % outside.size()]) values[i] = value;
 }
 
 void check_attributes(const Attributes& attributes) {
@@ -261,18 +265,15 @@ void kernel(KernelContext& context) {
     }
     const double extrapolation = attributes.get_float("extrapolation_value");
     Tensor y = to_reals(x);
-    std::vector<std::pair<size_t, std::vector<Taps>>> applied;
+    std::vector<std::pair<size_t, std::vector<bool>>> outside;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
         const bool cropped = axes[axis].roi_begin != 0 || axes[axis].roi_end != 1;
         if (axes[axis].scale == 1.0F && axes[axis].output == axes[axis].input && !cropped) continue;
-        std::vector<Taps> taps;
-        for (int64_t i = 0; i < axes[axis].output; ++i)
-            taps.push_back(taps_at(attributes, axes[axis], transformation, i));
-        y = resize_axis(y, axis, taps);
-        applied.emplace_back(axis, std::move(taps));
+        outside.emplace_back(axis, std::vector<bool>());
+        y = resize_axis(y, axis, attributes, axes[axis], outside.back().second);
     }
     if (y.same_storage(x)) y = y.clone();
-    for (const auto& [axis, taps] : applied) extrapolate(y, axis, taps, extrapolation);
+    for (const auto& [axis, marks] : outside) extrapolate(y, axis, marks, extrapolation);
     if (is_integer(x.dtype())) {
         // Cubic weights overshoot; integers stop at their limits.
         const int width = bits(x.dtype());

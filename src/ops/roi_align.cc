@@ -104,6 +104,7 @@ void kernel(KernelContext& context) {
         roi_dims(attributes, to_dims(x.shape()), to_dims(rois.shape()), optional_dims(context, 2));
     const std::string mode = attributes.get_string("mode", "avg");
     require(mode == "avg" || mode == "max", "attribute 'mode' must be avg or max, found '{}'", mode);
+    const bool average = mode == "avg";
     Tensor y = real_zeros(ValueType(DType::f64, dims).static_shape());
     const Tensor values = to_reals(x);
     const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3);
@@ -132,7 +133,7 @@ void kernel(KernelContext& context) {
                         (index * channels + channel) * rows * columns + bin)];
                     std::array<double, 4> parts{};
                     for (size_t i = 0; i < 4; ++i) parts[i] = sample.weight[i] * plane[sample.index[i]];
-                    if (mode == "avg") {
+                    if (average) {
                         result += (parts[0] + parts[1] + parts[2] + parts[3]) / count;
                     } else {
                         // ONNX takes the maximum over the weighted neighbours, not over the interpolated samples.
