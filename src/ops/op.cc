@@ -71,6 +71,7 @@ void infer_node(InferContext& context) {
     const OpDefinition* definition = find_op(context.node());
     if (definition == nullptr || definition->infer == nullptr) return;
     try {
+        verify_schema(context.node());
         definition->infer(context);
     } catch (const Error& error) {
         throw error.in(describe(context.node()));

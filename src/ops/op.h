@@ -114,7 +114,10 @@ struct RegisterOp {
 #define KILTER_OP_JOIN(a, b) KILTER_OP_JOIN2(a, b)
 #define KILTER_OP(...) static const ::kilter::RegisterOp KILTER_OP_JOIN(register_op_, __LINE__)(::kilter::OpDefinition __VA_ARGS__)
 
-//! Runs one rule; errors carry the node's description. Unknown operators leave their outputs unknown.
+//! Checks inputs, outputs and attributes of a known operator against its definition; throws Error without naming the node.
+void verify_schema(const Node& node);
+
+//! Runs one rule, after verify_schema; errors carry the node's description. Unknown operators leave their outputs unknown.
 void infer_node(InferContext& context);
 
 // Shared by many rules and kernels.
