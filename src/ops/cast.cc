@@ -57,14 +57,34 @@ Tensor from_strings(const Tensor& x, DType dtype) {
     return result;
 }
 
-Tensor cast(const Tensor& x, DType dtype, bool saturate) {
+// f8e8m0 holds powers of two only; which neighbour a number goes to is an attribute.
+Tensor to_powers_of_two(const Tensor& x, const std::string& round_mode, bool saturate) {
+    require(round_mode == "up" || round_mode == "down" || round_mode == "nearest",
+            "round_mode must be 'up', 'down' or 'nearest', not '{}'", round_mode);
+    Tensor rounded = x.converted(DType::f64).clone();
+    for (double& value : rounded.as_mutable<double>()) {
+        int exponent = 0;
+        const double fraction = std::frexp(value, &exponent);
+        if (round_mode == "nearest" || !std::isfinite(value) || fraction == 0 || std::fabs(fraction) == 0.5) continue;
+        value = std::copysign(std::ldexp(1.0, round_mode == "up" ? exponent : exponent - 1), value);
+    }
+    return convert(rounded, DType::f8e8m0, saturate);
+}
+
+struct CastMode {
+    bool saturate;
+    std::string round_mode;
+};
+
+Tensor cast(const Tensor& x, DType dtype, const CastMode& mode) {
     if (x.dtype() == dtype) return x;
     for (const DType side : {x.dtype(), dtype})
         require(side != DType::complex64 && side != DType::complex128, "cannot cast elements of {} to {}",
                 name(x.dtype()), name(dtype));
     if (dtype == DType::string) return to_strings(x);
     if (x.dtype() == DType::string) return from_strings(x, dtype);
-    return convert(x, dtype, saturate);
+    if (dtype == DType::f8e8m0) return to_powers_of_two(x, mode.round_mode, mode.saturate);
+    return convert(x, dtype, mode.saturate);
 }
 
 void infer_as(InferContext& context, DType dtype) {
@@ -79,10 +99,11 @@ void infer_cast(InferContext& context) { infer_as(context, dtype_from_onnx(conte
 void infer_cast_like(InferContext& context) { infer_as(context, context.dtype(1)); }
 
 void kernel_cast(KernelContext& context) {
-    const bool saturate = context.attributes().get_int("saturate", 1) != 0;
+    const CastMode mode{context.attributes().get_int("saturate", 1) != 0,
+                        context.attributes().get_string("round_mode", "up")};
     const bool like = context.node().op() == "CastLike";
     const DType dtype = like ? context.input(1).dtype() : dtype_from_onnx(context.attributes().get_int("to"));
-    context.set_output(0, cast(context.input(0), dtype, saturate));
+    context.set_output(0, cast(context.input(0), dtype, mode));
 }
 
 void infer_bit_cast(InferContext& context) {

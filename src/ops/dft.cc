@@ -58,7 +58,7 @@ void infer(InferContext& context) {
     }
     Dim& extent = shape[signal_axis((*axes)[0], context.rank(0))];
     if (context.has_input(1)) extent = length && length->size() == 1 && (*length)[0] > 0 ? Dim((*length)[0]) : Dim();
-    else if (form.real_result() && extent.known()) extent = std::max<int64_t>(2 * (extent.value - 1), 0);
+    else if (form.real_result() && extent.known() && extent.value < (int64_t{1} << 60)) extent = std::max<int64_t>(2 * (extent.value - 1), 0);
     if (extent.known()) extent = bins_of(form, extent.value);
     else if (form.onesided) extent = Dim();
     context.set_output(0, context.dtype(0), std::move(shape));

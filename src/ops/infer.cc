@@ -9,16 +9,22 @@ namespace {
 
 using DataMap = std::unordered_map<const Value*, Dims>;
 
+// The value that a chain of captures stands for: constants and shapes of enclosing graphs are known inside as well.
+const Value* origin(const Value* value) {
+    while (value != nullptr && value->outer() != nullptr) value = value->outer();
+    return value;
+}
+
 class GraphInference : public InferContext {
   public:
     GraphInference(Graph& graph, const Node& node, DataMap& data) : InferContext(node), graph_(graph), data_(data) {}
 
     const ValueType& input(size_t index) const override { return node().input(index)->type; }
 
-    const Tensor* constant(size_t index) const override { return graph_.constant(node().input(index)); }
+    const Tensor* constant(size_t index) const override { return graph_.constant(origin(node().input(index))); }
 
     std::optional<Dims> shape_data(size_t index) const override {
-        const Value* value = node().input(index);
+        const Value* value = origin(node().input(index));
         if (value == nullptr) return std::nullopt;
         if (const Tensor* tensor = graph_.constant(value)) {
             const bool integers = is_integer(tensor->dtype()) || tensor->dtype() == DType::boolean;
@@ -74,11 +80,12 @@ class GraphInference : public InferContext {
     DataMap& data_;
 };
 
-void infer_graph(Graph& graph) {
+void infer_graph(Graph& graph, DataMap& data) {
     graph.sort();
-    NodeInference infer(graph);
-    for (const auto& node : graph.nodes()) infer(*node);
-    // Passes may have made an output's type more precise than its declaration.
+    for (const auto& node : graph.nodes()) {
+        GraphInference context(graph, *node, data);
+        infer_node(context);
+    }
 }
 
 std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body, const std::vector<ValueType>& inputs) {
@@ -91,7 +98,7 @@ std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body, const s
     }
     for (Value* capture : inner.captures())
         if (capture->outer() != nullptr) capture->type = capture->outer()->type;
-    infer_graph(inner);
+    infer_graph(inner, data_);
     std::vector<ValueType> types;
     for (const Graph::Output& output : inner.outputs()) types.push_back(output.value->type);
     return types;
@@ -104,6 +111,9 @@ void NodeInference::operator()(const Node& node) {
     infer_node(context);
 }
 
-void infer_types(Graph& graph) { infer_graph(graph); }
+void infer_types(Graph& graph) {
+    DataMap data;
+    infer_graph(graph, data);
+}
 
 }  // namespace kilter

@@ -19,7 +19,7 @@ QuantizationGranularity::QuantizationGranularity(const Shape& x, const Shape& sc
         return;
     }
     Shape expected = x;
-    expected[at] = (x[at] + block_size - 1) / block_size;
+    expected[at] = x[at] / block_size + (x[at] % block_size != 0 ? 1 : 0);
     require(scale == expected, "scales of shape {} do not fit blocks of {} on axis {} of {}", to_string(scale), block_size,
             axis, to_string(x));
     block_ = block_size;

@@ -13,7 +13,7 @@ namespace {
 int64_t count_integers(int64_t start, int64_t limit, int64_t delta) {
     require(delta != 0, "the delta of a range must not be 0");
     int64_t distance = 0;
-    require(!__builtin_sub_overflow(limit, start, &distance) && delta != INT64_MIN, "the range from {} to {} is too long",
+    require(!__builtin_sub_overflow(limit, start, &distance) && distance != INT64_MIN && delta != INT64_MIN, "the range from {} to {} is too long",
             start, limit);
     if ((distance > 0) != (delta > 0) || distance == 0) return 0;
     return (std::abs(distance) - 1) / std::abs(delta) + 1;

@@ -10,7 +10,7 @@ std::vector<int64_t> part_sizes(const Node& node, int64_t extent) {
     const auto parts = static_cast<int64_t>(node.outputs().size());
     const int64_t asked = node.attributes.get_int("num_outputs", parts);
     require(asked == parts, "num_outputs is {} but there are {} outputs", asked, parts);
-    const int64_t size = (extent + parts - 1) / parts;
+    const int64_t size = extent / parts + (extent % parts != 0 ? 1 : 0);
     std::vector<int64_t> sizes;
     for (int64_t rest = extent; static_cast<int64_t>(sizes.size()) < parts; rest -= sizes.back())
         sizes.push_back(std::min(size, rest));

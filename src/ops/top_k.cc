@@ -6,6 +6,7 @@
 #include "base/convert.h"
 #include "base/fail.h"
 #include "ops/op.h"
+#include "ops/shape_data.h"
 
 namespace kilter {
 namespace {
@@ -22,6 +23,7 @@ void infer(InferContext& context) {
     const std::optional<Dims> count = context.shape_data(1);
     require(!count || count->size() == 1, "k must be one number");
     const Dim k = count ? (*count)[0] : Dim();
+    require(entry_number(k).value_or(0) >= 0, "k must not be negative");
     require(!k.known() || !shape[axis].known() || k.value <= shape[axis].value, "k = {} is more than the {} elements there are",
             k.value, shape[axis].value);
     shape[axis] = k;

@@ -18,10 +18,11 @@ void fold_data(InferContext& context) {
     const std::optional<Dims> y = context.shape_data(2);
     if (!condition || !x || !y) return;
     const size_t length = std::max({condition->size(), x->size(), y->size()});
+    for (const Dims* data : {&*condition, &*x, &*y})
+        if (data->size() != 1 && data->size() != length) return;
     Dims result(length);
     for (size_t i = 0; i < length; ++i) {
-        const auto at = [&](const Dims& data) { return data.size() == 1 ? data[0] : data.at(i); };
-        if (condition->empty() || x->empty() || y->empty()) return;
+        const auto at = [&](const Dims& data) { return data.size() == 1 ? data[0] : data[i]; };
         const std::optional<int64_t> chosen = entry_number(at(*condition));
         if (chosen) result[i] = *chosen != 0 ? at(*x) : at(*y);
         else if (at(*x) == at(*y)) result[i] = at(*x);
