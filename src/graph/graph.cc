@@ -204,6 +204,8 @@ void Graph::update_captures(Node& node) {
             if (inner->outer_ != nullptr) link(&node, inner->outer_);
 }
 
+void Graph::bind_capture(Value* inner, Value* outer) { inner->outer_ = outer; }
+
 void Graph::remove_value(Value* value) {
     require(value->users_.empty() && value->producer_ == nullptr && !is_output(value),
             "internal error: value '{}' is still used", value->name());

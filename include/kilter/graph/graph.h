@@ -153,6 +153,8 @@ class Graph {
     void sort();
     //! Re-registers what the sub-graphs of `node` capture as uses by `node`. Called by add_node; call after editing captures.
     void update_captures(Node& node);
+    //! Inside a sub-graph: `inner` stands for another value of the enclosing graph. Call update_captures on the owner afterwards.
+    void bind_capture(Value* inner, Value* outer);
 
     // Reading. Nodes are in topological order after sort().
     const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
