@@ -57,8 +57,8 @@ class PrimitiveStep : public Step {
 
     void run(Execution& execution, size_t index) const override {
         const Execution::Arguments& bound = execution.arguments[index];
-        const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), execution.stream.get(),
-                                                            static_cast<int>(bound.raw.size()), bound.raw.data());
+        const dnnl_status_t status = dnnl_primitive_execute(
+            primitive_.get(), execution.stream.get(), static_cast<int>(bound.raw.size()), bound.raw.data());
         require(status == dnnl_success, "operator '{}' ({}): oneDNN failed with status {}", name, op,
                 static_cast<int>(status));
     }
@@ -105,7 +105,8 @@ RegisterKernel::RegisterKernel(std::string_view op, BuildFunction build, std::st
     kernels().emplace(Key{domain, op}, build);
 }
 
-Builder::Builder(const Graph& graph, const Specialized& known, WeightStore& weights, const EngineOptions& options)
+Builder::Builder(const Graph& graph, const Specialized& known, WeightStore& weights,
+                 const EngineOptions& options)
     : graph_(graph), known_(known), weights_(weights), options_(options) {
     const auto limit = static_cast<size_t>(graph.value_limit());
     shapes_.resize(limit);
@@ -117,7 +118,8 @@ Builder::Builder(const Graph& graph, const Specialized& known, WeightStore& weig
 
 Plan Builder::build(const std::vector<const Value*>& outputs) {
     for (size_t i = 0; i < known_.nodes.size(); ++i)
-        for (const Value* value : values_read(*known_.nodes[i])) last_reader_[index(value)] = static_cast<int>(i);
+        for (const Value* value : values_read(*known_.nodes[i]))
+            last_reader_[index(value)] = static_cast<int>(i);
     for (const Value* value : outputs) last_reader_[index(value)] = INT_MAX;
 
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
@@ -128,7 +130,8 @@ Plan Builder::build(const std::vector<const Value*>& outputs) {
         buffer.bytes = byte_count(dtype(value), element_count(shape(value)));
         const int id = add_buffer(buffer);
         plan_.input_buffers.push_back(id);
-        register_form(value, {id, 0, dtype(value), shape(value), dense_desc(dtype(value), shape(value)), true});
+        register_form(value,
+                      {id, 0, dtype(value), shape(value), dense_desc(dtype(value), shape(value)), true});
     }
     for (const Node* node : known_.nodes) {
         build_node(*node);
@@ -159,7 +162,8 @@ void Builder::build_reference(const Node& node) {
     std::vector<Array> inputs;
     std::vector<Array> outputs;
     for (const Value* value : node.inputs()) inputs.push_back(value == nullptr ? Array{} : dense(value));
-    for (const Value* value : node.outputs()) outputs.push_back(value == nullptr ? Array{} : dense_result(value));
+    for (const Value* value : node.outputs())
+        outputs.push_back(value == nullptr ? Array{} : dense_result(value));
     add_step(make_reference_step(node, std::move(inputs), std::move(outputs)));
 }
 
@@ -184,13 +188,14 @@ void Builder::register_form(const Value* value, const Array& array) {
 Array Builder::new_array(DType dtype, const Shape& shape, const dnnl::memory::desc& desc) {
     Buffer buffer;
     buffer.bytes = desc.is_zero() ? byte_count(dtype, element_count(shape)) : desc.get_size();
-    const bool row_major = desc.is_zero() || desc == dense_desc(dtype, shape);
+    const bool row_major = desc.is_zero() || is_row_major(desc);
     return {add_buffer(buffer), 0, dtype, shape, desc, row_major};
 }
 
 Array Builder::constant_array(const Tensor& tensor) {
-    if (const auto found = constant_arrays_.find(tensor.raw());
-        found != constant_arrays_.end() && found->second.shape == tensor.shape() && found->second.dtype == tensor.dtype())
+    if (const auto found = constant_arrays_.find(tensor.raw()); found != constant_arrays_.end() &&
+                                                                found->second.shape == tensor.shape() &&
+                                                                found->second.dtype == tensor.dtype())
         return found->second;
     Buffer buffer;
     buffer.kind = Buffer::Kind::constant;
@@ -205,7 +210,11 @@ Array Builder::constant_array(const Tensor& tensor) {
             return copy;
         });
     }
-    const Array array{add_buffer(buffer), 0, tensor.dtype(), tensor.shape(), dense_desc(tensor.dtype(), tensor.shape()),
+    const Array array{add_buffer(buffer),
+                      0,
+                      tensor.dtype(),
+                      tensor.shape(),
+                      dense_desc(tensor.dtype(), tensor.shape()),
                       true};
     buffer_life_.back() = INT_MAX;
     constant_arrays_[tensor.raw()] = array;
@@ -224,19 +233,26 @@ Array Builder::any(const Value* value) {
 
 Array Builder::dense(const Value* value) {
     const Array first = any(value);
-    for (const Array& form : forms_[index(value)])
-        if (form.dense) return form;
+    for (Array form : forms_[index(value)]) {
+        if (!form.dense) continue;
+        form.desc = dense_desc(form.dtype, form.shape);
+        return form;
+    }
     return as(value, dense_desc(first.dtype, first.shape));
 }
 
 bool Builder::has_form(const Value* value, const dnnl::memory::desc& desc) const {
-    return std::ranges::any_of(forms_[index(value)], [&](const Array& form) { return form.desc == desc; });
+    return std::ranges::any_of(forms_[index(value)],
+                               [&](const Array& form) { return equivalent(form.desc, desc); });
 }
 
 Array Builder::as(const Value* value, const dnnl::memory::desc& desc) {
     const Array source = any(value);
-    for (const Array& form : forms_[index(value)])
-        if (form.desc == desc) return form;
+    for (Array form : forms_[index(value)]) {
+        if (!equivalent(form.desc, desc)) continue;
+        form.desc = desc;
+        return form;
+    }
     if (const Tensor* tensor = constant(value)) {
         const Array array = packed(*tensor, dense_desc(tensor->dtype(), tensor->shape()), desc);
         register_form(value, array);
@@ -256,22 +272,24 @@ Array Builder::packed(const Tensor& tensor, const dnnl::memory::desc& from, cons
     Buffer buffer;
     buffer.kind = Buffer::Kind::constant;
     buffer.bytes = to.get_size();
-    buffer.constant = weights_.get(tensor, describe(from) + ">" + describe(to), [&]() -> std::shared_ptr<const void> {
-        std::shared_ptr<void> bytes = allocate(to.get_size());
-        std::shared_ptr<void> aligned;
-        const void* data = tensor.raw();
-        if (reinterpret_cast<uintptr_t>(data) % 64 != 0) {
-            aligned = allocate(tensor.bytes());
-            std::memcpy(aligned.get(), data, tensor.bytes());
-            data = aligned.get();
-        }
-        dnnl::memory source(from, cpu(), const_cast<void*>(data));  // NOLINT: a reorder only reads its source
-        dnnl::memory target(to, cpu(), bytes.get());
-        dnnl::stream stream(cpu());
-        dnnl::reorder(source, target).execute(stream, source, target);
-        stream.wait();
-        return bytes;
-    });
+    buffer.constant =
+        weights_.get(tensor, describe(from) + ">" + describe(to), [&]() -> std::shared_ptr<const void> {
+            std::shared_ptr<void> bytes = allocate(to.get_size());
+            std::shared_ptr<void> aligned;
+            const void* data = tensor.raw();
+            if (reinterpret_cast<uintptr_t>(data) % 64 != 0) {
+                aligned = allocate(tensor.bytes());
+                std::memcpy(aligned.get(), data, tensor.bytes());
+                data = aligned.get();
+            }
+            dnnl::memory source(from, cpu(),
+                                const_cast<void*>(data));  // NOLINT: a reorder only reads its source
+            dnnl::memory target(to, cpu(), bytes.get());
+            dnnl::stream stream(cpu());
+            dnnl::reorder(source, target).execute(stream, source, target);
+            stream.wait();
+            return bytes;
+        });
     const Array array{add_buffer(buffer), 0, tensor.dtype(), tensor.shape(), to, false};
     buffer_life_.back() = INT_MAX;
     return array;
@@ -298,12 +316,14 @@ Array Builder::result(const Value* value, const dnnl::memory::desc& desc) {
     return array;
 }
 
-Array Builder::dense_result(const Value* value) { return result(value, dense_desc(dtype(value), shape(value))); }
+Array Builder::dense_result(const Value* value) {
+    return result(value, dense_desc(dtype(value), shape(value)));
+}
 
 void Builder::alias(const Value* value, Array array) {
     array.dtype = dtype(value);
     array.shape = shape(value);
-    array.dense = array.desc.is_zero() ? array.dense : array.desc == dense_desc(array.dtype, array.shape);
+    array.dense = array.desc.is_zero() ? array.dense : is_row_major(array.desc);
     register_form(value, array);
 }
 
@@ -337,7 +357,9 @@ void Builder::add_step(std::unique_ptr<Step> step) {
             buffer.last_step = number;
         }
     }
-    if (step->name.empty()) step->name = node_->name.empty() && node_->output(0) != nullptr ? node_->output(0)->name() : node_->name;
+    if (step->name.empty())
+        step->name =
+            node_->name.empty() && node_->output(0) != nullptr ? node_->output(0)->name() : node_->name;
     if (step->op.empty()) step->op = node_->op();
     if (step->shape.empty() && !step->writes.empty()) step->shape = to_string(step->writes.front().shape);
     plan_.steps.push_back(std::move(step));

@@ -42,8 +42,9 @@ struct RegisterKernel {
 
 #define KILTER_KERNEL_JOIN2(a, b) a##b
 #define KILTER_KERNEL_JOIN(a, b) KILTER_KERNEL_JOIN2(a, b)
-#define KILTER_KERNEL(...) \
-    static const ::kilter::engine::RegisterKernel KILTER_KERNEL_JOIN(register_kernel_, __COUNTER__)(__VA_ARGS__)
+#define KILTER_KERNEL(...)                                                             \
+    static const ::kilter::engine::RegisterKernel KILTER_KERNEL_JOIN(register_kernel_, \
+                                                                     __COUNTER__)(__VA_ARGS__)
 
 class Builder {
   public:

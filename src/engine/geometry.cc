@@ -6,8 +6,8 @@ namespace kilter::engine {
 namespace {
 
 // oneDNN checks that size, kernel, stride and both paddings give the result's size, so the end padding is derived.
-std::optional<ConvGeometry> geometry(const Attributes& attributes, const Shape& x, Shape kernel, const Shape& y,
-                                     bool transposed) {
+std::optional<ConvGeometry> geometry(const Attributes& attributes, const Shape& x, Shape kernel,
+                                     const Shape& y, bool transposed) {
     const size_t spatial = x.size() - 2;
     if (x.size() < 3 || kernel.size() != spatial || y.size() != x.size()) return std::nullopt;
     ConvGeometry found;
@@ -47,8 +47,8 @@ std::optional<ConvGeometry> geometry(const Attributes& attributes, const Shape& 
 
 }  // namespace
 
-std::optional<ConvGeometry> conv_geometry(const Node& node, const Shape& x, const Shape& weights, const Shape& y,
-                                          bool transposed) {
+std::optional<ConvGeometry> conv_geometry(const Node& node, const Shape& x, const Shape& weights,
+                                          const Shape& y, bool transposed) {
     if (x.size() < 3 || weights.size() != x.size()) return std::nullopt;
     auto found = geometry(node.attributes, x, Shape(weights.begin() + 2, weights.end()), y, transposed);
     if (found) found->groups = node.attributes.get_int("group", 1);

@@ -15,8 +15,8 @@ struct ConvGeometry {
 
 //! Null when oneDNN cannot express it (negative paddings, no spatial dimension). Paddings follow from the shapes,
 //! so every spelling of auto_pad and output_shape is covered. `y` is the shape of the result.
-std::optional<ConvGeometry> conv_geometry(const Node& node, const Shape& x, const Shape& weights, const Shape& y,
-                                          bool transposed);
+std::optional<ConvGeometry> conv_geometry(const Node& node, const Shape& x, const Shape& weights,
+                                          const Shape& y, bool transposed);
 //! Pools: kernel from the attribute `kernel_shape`. ceil_mode shows as larger pads_end.
 std::optional<ConvGeometry> pool_geometry(const Node& node, const Shape& x, const Shape& y);
 

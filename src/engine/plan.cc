@@ -43,7 +43,8 @@ size_t place_buffers(std::vector<Buffer>& buffers) {
         size_t offset = 0;
         for (const size_t other : placed) {
             const Buffer& neighbour = buffers[other];
-            const bool apart = neighbour.last_step < buffer.first_step || buffer.last_step < neighbour.first_step;
+            const bool apart =
+                neighbour.last_step < buffer.first_step || buffer.last_step < neighbour.first_step;
             if (apart) continue;
             if (offset + bytes <= neighbour.offset) break;
             const size_t end = neighbour.offset + neighbour.bytes;
@@ -51,21 +52,24 @@ size_t place_buffers(std::vector<Buffer>& buffers) {
         }
         buffer.offset = offset;
         total = std::max(total, offset + bytes);
-        const auto place = std::upper_bound(placed.begin(), placed.end(), offset,
-                                            [&](size_t at, size_t other) { return at < buffers[other].offset; });
+        const auto place =
+            std::upper_bound(placed.begin(), placed.end(), offset,
+                             [&](size_t at, size_t other) { return at < buffers[other].offset; });
         placed.insert(place, index);
     }
     return total;
 }
 
-Execution::Execution(const Plan& plan) : stream(cpu()), plan_(plan), arena_(allocate_arena(plan.arena_bytes)) {
+Execution::Execution(const Plan& plan)
+    : stream(cpu()), plan_(plan), arena_(allocate_arena(plan.arena_bytes)) {
     bases_.resize(plan.buffers.size(), nullptr);
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
         const Buffer& buffer = plan.buffers[i];
         if (buffer.kind == Buffer::Kind::arena && arena_ != nullptr)
             bases_[i] = static_cast<char*>(arena_.get()) + buffer.offset;
         if (buffer.kind == Buffer::Kind::constant)
-            bases_[i] = static_cast<char*>(const_cast<void*>(buffer.constant.get()));  // NOLINT: steps only read it
+            bases_[i] =
+                static_cast<char*>(const_cast<void*>(buffer.constant.get()));  // NOLINT: steps only read it
     }
     arguments.resize(plan.steps.size());
     for (size_t i = 0; i < plan.steps.size(); ++i) plan.steps[i]->bind(*this, i);
@@ -102,7 +106,8 @@ std::vector<double> Execution::run_timed() {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
         const auto start = std::chrono::steady_clock::now();
         plan_.steps[i]->run(*this, i);
-        times[i] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        times[i] =
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     }
     return times;
 }

@@ -47,7 +47,6 @@ class Step {
     std::vector<Array> reads, writes;  // for lifetimes
 };
 
-
 struct Plan {
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<Step>> steps;
@@ -67,7 +66,9 @@ class Execution {
     void run();
     std::vector<double> run_timed();  // milliseconds per step
 
-    char* address(const Array& array) const { return bases_[static_cast<size_t>(array.buffer)] + array.offset; }
+    char* address(const Array& array) const {
+        return bases_[static_cast<size_t>(array.buffer)] + array.offset;
+    }
     //! A oneDNN memory object for `array` that follows the address of its buffer.
     dnnl::memory memory(const Array& array);
     Tensor tensor(const Array& array) const;  // view; the array must be dense

@@ -25,7 +25,8 @@ struct Program::State {
 };
 
 void Program::State::check(const std::vector<Tensor>& given) const {
-    require(given.size() == inputs.size(), "the model takes {} inputs, {} were given", inputs.size(), given.size());
+    require(given.size() == inputs.size(), "the model takes {} inputs, {} were given", inputs.size(),
+            given.size());
     std::vector<std::pair<std::string, int64_t>> symbols;
     for (size_t i = 0; i < given.size(); ++i) {
         const Port& port = inputs[i];
@@ -35,19 +36,22 @@ void Program::State::check(const std::vector<Tensor>& given) const {
         require(port.type.dtype == DType::undefined || port.type.dtype == found.dtype,
                 "input '{}' takes {} but {} was given", port.name, name(port.type.dtype), name(found.dtype));
         if (!port.type.shape) continue;
-        require(port.type.shape->size() == found.shape->size(), "input '{}' takes shape {} but {} was given", port.name,
-                to_string(*port.type.shape), to_string(*found.shape));
+        require(port.type.shape->size() == found.shape->size(), "input '{}' takes shape {} but {} was given",
+                port.name, to_string(*port.type.shape), to_string(*found.shape));
         for (size_t axis = 0; axis < found.shape->size(); ++axis) {
             const Dim& wanted = (*port.type.shape)[axis];
             const int64_t size = (*found.shape)[axis].value;
-            require(!wanted.known() || wanted.value == size, "input '{}' takes shape {} but {} was given", port.name,
-                    to_string(*port.type.shape), to_string(*found.shape));
+            require(!wanted.known() || wanted.value == size, "input '{}' takes shape {} but {} was given",
+                    port.name, to_string(*port.type.shape), to_string(*found.shape));
             if (wanted.known() || wanted.symbol.empty()) continue;
-            const auto known = std::ranges::find(symbols, wanted.symbol, &std::pair<std::string, int64_t>::first);
-            if (known == symbols.end()) symbols.emplace_back(wanted.symbol, size);
+            const auto known =
+                std::ranges::find(symbols, wanted.symbol, &std::pair<std::string, int64_t>::first);
+            if (known == symbols.end())
+                symbols.emplace_back(wanted.symbol, size);
             else
-                require(known->second == size, "input '{}': dimension '{}' is {} here but {} in an input before it",
-                        port.name, wanted.symbol, size, known->second);
+                require(known->second == size,
+                        "input '{}': dimension '{}' is {} here but {} in an input before it", port.name,
+                        wanted.symbol, size, known->second);
         }
     }
 }
@@ -59,11 +63,13 @@ Program::Program(Model model, EngineOptions options) : state_(std::make_unique<S
         canonicalize(model);
         infer_types(model.graph);
         verify(model.graph);
-        for (const Value* value : model.graph.inputs()) state_->inputs.push_back({value->name(), value->type});
+        for (const Value* value : model.graph.inputs())
+            state_->inputs.push_back({value->name(), value->type});
         if (options.optimize) optimize(model.graph);
         for (const Graph::Output& output : model.graph.outputs()) {
             const ValueType& inferred = output.value->type;
-            state_->outputs.push_back({output.name, inferred.dtype == DType::undefined ? output.type : inferred});
+            state_->outputs.push_back(
+                {output.name, inferred.dtype == DType::undefined ? output.type : inferred});
         }
     } catch (const Error& error) {
         if (model.source.empty()) throw;

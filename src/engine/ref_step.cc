@@ -22,8 +22,8 @@ class StepContext : public KernelContext {
         }
         Tensor& prepared = outputs_[index];
         require(prepared.dtype() == dtype && prepared.shape() == shape,
-                "internal error: the shape rule promised {} {} but the kernel made {} {}", name(prepared.dtype()),
-                to_string(prepared.shape()), name(dtype), to_string(shape));
+                "internal error: the shape rule promised {} {} but the kernel made {} {}",
+                name(prepared.dtype()), to_string(prepared.shape()), name(dtype), to_string(shape));
         return prepared;
     }
 
@@ -46,8 +46,8 @@ class ReferenceStep : public Step {
   public:
     ReferenceStep(const Node& node, std::vector<Array> inputs, std::vector<Array> outputs)
         : node_(node), definition_(find_op(node)) {
-        require(definition_ != nullptr && definition_->kernel != nullptr, "{}: kilter cannot execute this operator",
-                describe(node));
+        require(definition_ != nullptr && definition_->kernel != nullptr,
+                "{}: kilter cannot execute this operator", describe(node));
         reads = std::move(inputs);
         writes = std::move(outputs);
         kernel = "ref";
@@ -56,7 +56,8 @@ class ReferenceStep : public Step {
     void run(Execution& execution, size_t) const override {
         const auto tensors = [&](const std::vector<Array>& arrays) {
             std::vector<Tensor> result;
-            for (const Array& array : arrays) result.push_back(array.valid() ? execution.tensor(array) : Tensor());
+            for (const Array& array : arrays)
+                result.push_back(array.valid() ? execution.tensor(array) : Tensor());
             return result;
         };
         StepContext context(node_, tensors(reads), tensors(writes));
@@ -74,7 +75,8 @@ class ReferenceStep : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_reference_step(const Node& node, std::vector<Array> inputs, std::vector<Array> outputs) {
+std::unique_ptr<Step> make_reference_step(const Node& node, std::vector<Array> inputs,
+                                          std::vector<Array> outputs) {
     return std::make_unique<ReferenceStep>(node, std::move(inputs), std::move(outputs));
 }
 

@@ -5,6 +5,7 @@
 
 namespace kilter::engine {
 
-std::unique_ptr<Step> make_reference_step(const Node& node, std::vector<Array> inputs, std::vector<Array> outputs);
+std::unique_ptr<Step> make_reference_step(const Node& node, std::vector<Array> inputs,
+                                          std::vector<Array> outputs);
 
 }  // namespace kilter::engine

@@ -14,7 +14,8 @@ constexpr int64_t kLargestFold = 1 << 20;
 
 class ShapeRule : public InferContext {
   public:
-    ShapeRule(const Node& node, const Specialized& known) : InferContext(node), known_(known), results(node.outputs().size()) {}
+    ShapeRule(const Node& node, const Specialized& known)
+        : InferContext(node), known_(known), results(node.outputs().size()) {}
 
     const ValueType& input(size_t index) const override { return known_.types[id(index)]; }
 
@@ -67,7 +68,8 @@ std::vector<Tensor> fold(const Node& node, const Specialized& known) {
 bool small(const Node& node, const std::vector<ValueType>& types) {
     return std::ranges::all_of(node.outputs(), [&](const Value* value) {
         if (value == nullptr) return true;
-        return element_count(types[static_cast<size_t>(value->producer_index())].static_shape()) <= kLargestFold;
+        return element_count(types[static_cast<size_t>(value->producer_index())].static_shape()) <=
+               kLargestFold;
     });
 }
 
@@ -86,7 +88,8 @@ Specialized specialize(const Graph& graph, const std::vector<ValueType>& input_t
     for (size_t i = 0; i < input_types.size(); ++i)
         known.types[static_cast<size_t>(graph.inputs()[i]->id())] = input_types[i];
 
-    std::vector<char> late(static_cast<size_t>(graph.value_limit()), 0);  // values that only `dynamic` or `rest` compute
+    std::vector<char> late(static_cast<size_t>(graph.value_limit()),
+                           0);  // values that only `dynamic` or `rest` compute
     for (const auto& owned : graph.nodes()) {
         const Node& node = *owned;
         const bool waits = std::ranges::any_of(values_read(node), [&](const Value* value) {
@@ -97,7 +100,8 @@ Specialized specialize(const Graph& graph, const std::vector<ValueType>& input_t
         const bool known_shapes = !waits && node.subgraphs().empty() &&
                                   std::ranges::all_of(node.outputs(), [&](const Value* value) {
                                       if (value == nullptr) return true;
-                                      const ValueType& type = rule.results[static_cast<size_t>(value->producer_index())];
+                                      const ValueType& type =
+                                          rule.results[static_cast<size_t>(value->producer_index())];
                                       return type.is_static() && type.dtype != DType::string;
                                   });
         const bool reads_strings = std::ranges::any_of(values_read(node), [&](const Value* value) {
@@ -124,7 +128,8 @@ Specialized specialize(const Graph& graph, const std::vector<ValueType>& input_t
             if (node.is("Shape") || node.is("Size")) {
                 const Value* source = node.input(0);
                 const ValueType& type = known.types[static_cast<size_t>(source->id())];
-                const Tensor stand_in = Tensor::view(type.dtype, type.static_shape(), static_cast<const void*>(nullptr));
+                const Tensor stand_in =
+                    Tensor::view(type.dtype, type.static_shape(), static_cast<const void*>(nullptr));
                 Tensor result = ref::run_node(node, {stand_in})[0];
                 known.constants[static_cast<size_t>(node.output(0)->id())] = std::move(result);
                 continue;

@@ -64,7 +64,8 @@ std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs) {
 std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) const {
     auto made = std::make_shared<Entry>();
     for (const Tensor& tensor : inputs)
-        made->shapes.push_back(Tensor::view(tensor.dtype(), tensor.shape(), static_cast<const void*>(nullptr)));
+        made->shapes.push_back(
+            Tensor::view(tensor.dtype(), tensor.shape(), static_cast<const void*>(nullptr)));
     Specialized known = specialize(graph_, types_of(inputs));
 
     // What must be handed on: outputs of the graph, and what the dynamic part reads.
@@ -89,7 +90,8 @@ std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) 
         std::unordered_set<const Value*> taken;
         for (const Node* node : known.rest) {
             for (const Value* value : values_read(*node)) {
-                if (graph_.constant(value) != nullptr || late.contains(value->producer()) || !taken.insert(value).second)
+                if (graph_.constant(value) != nullptr || late.contains(value->producer()) ||
+                    !taken.insert(value).second)
                     continue;
                 made->tail_inputs.push_back(value);
             }
@@ -98,8 +100,8 @@ std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) 
             if (output.value->producer() != nullptr && late.contains(output.value->producer()) &&
                 std::ranges::find(made->tail_outputs, output.value) == made->tail_outputs.end())
                 made->tail_outputs.push_back(output.value);
-        made->tail = std::make_unique<Stage>(extract(graph_, known.rest, made->tail_inputs, made->tail_outputs),
-                                             options_, weights_);
+        made->tail = std::make_unique<Stage>(
+            extract(graph_, known.rest, made->tail_inputs, made->tail_outputs), options_, weights_);
     }
     made->plan = Builder(graph_, known, *weights_, options_).build(wanted);
     made->computed = std::move(wanted);
@@ -116,7 +118,8 @@ void Stage::profile(const std::vector<Tensor>& inputs, int repetitions, std::vec
 
 size_t Stage::arena_bytes(const std::vector<Tensor>& inputs) { return entry(inputs)->plan.arena_bytes; }
 
-std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetitions, std::vector<StepReport>* reports) {
+std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetitions,
+                               std::vector<StepReport>* reports) {
     const std::shared_ptr<Entry> current = entry(inputs);
     std::unique_ptr<Execution> execution;
     {
@@ -130,7 +133,8 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetition
 
     const Plan& plan = current->plan;
     for (size_t i = 0; i < inputs.size(); ++i)
-        execution->set_external(plan.input_buffers[i], const_cast<void*>(inputs[i].raw()));  // NOLINT: inputs are only read
+        execution->set_external(plan.input_buffers[i],
+                                const_cast<void*>(inputs[i].raw()));  // NOLINT: inputs are only read
     std::vector<Tensor> computed;
     for (size_t i = 0; i < plan.output_buffers.size(); ++i) {
         computed.emplace_back(plan.output_types[i].dtype, plan.output_types[i].static_shape());
@@ -166,7 +170,8 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetition
     };
     for (const Node* node : current->dynamic) {
         std::vector<Tensor> arguments;
-        for (const Value* value : node->inputs()) arguments.push_back(value == nullptr ? Tensor() : find(*value));
+        for (const Value* value : node->inputs())
+            arguments.push_back(value == nullptr ? Tensor() : find(*value));
         std::vector<Tensor> results = ref::run_node(*node, arguments, find);
         for (size_t i = 0; i < results.size(); ++i)
             if (const Value* value = node->output(i)) values[value] = std::move(results[i]);
@@ -183,7 +188,8 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetition
     // A result that is an input or a constant of the model must not share its memory.
     for (size_t i = 0; i < outputs.size(); ++i) {
         const Value* value = graph_.outputs()[i].value;
-        if (value->is_input() || !current->constants[static_cast<size_t>(value->id())].empty()) outputs[i] = outputs[i].clone();
+        if (value->is_input() || !current->constants[static_cast<size_t>(value->id())].empty())
+            outputs[i] = outputs[i].clone();
     }
     return outputs;
 }

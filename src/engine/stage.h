@@ -24,7 +24,8 @@ class Stage {
     struct Entry;
     std::shared_ptr<Entry> entry(const std::vector<Tensor>& inputs);
     std::shared_ptr<Entry> compile(const std::vector<Tensor>& inputs) const;
-    std::vector<Tensor> run(const std::vector<Tensor>& inputs, int repetitions, std::vector<StepReport>* reports);
+    std::vector<Tensor> run(const std::vector<Tensor>& inputs, int repetitions,
+                            std::vector<StepReport>* reports);
 
     Graph graph_;
     EngineOptions options_;

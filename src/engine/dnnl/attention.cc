@@ -26,7 +26,8 @@ Array fitted(Builder& builder, const Array& array, const Desc& seen, const Desc&
     return copy;
 }
 
-dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& y, const dnnl::primitive_attr& attributes) {
+dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& y,
+                                     const dnnl::primitive_attr& attributes) {
     dnnl::matmul::primitive_desc pd(cpu(), a, b, y, attributes, true);
     if (pd && !is_reference(pd.impl_info_str())) return pd;
     const auto any = [](const Desc& desc) { return any_desc(DType::f32, desc.get_dims()); };
@@ -38,7 +39,8 @@ dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& y
 bool build(Builder& builder, const Node& node) {
     const Value* mask = node.input(3);
     for (const size_t index : {size_t{0}, size_t{1}, size_t{2}})
-        if (builder.dtype(node.input(index)) != DType::f32 || builder.shape(node.input(index)).size() != 4) return false;
+        if (builder.dtype(node.input(index)) != DType::f32 || builder.shape(node.input(index)).size() != 4)
+            return false;
     if (mask != nullptr && builder.dtype(mask) != DType::f32) return false;
     const Shape& y_shape = builder.shape(node.output(0));
     const Array q = view(builder, node.input(0));
@@ -71,14 +73,15 @@ bool build(Builder& builder, const Node& node) {
     if (!second || is_reference(second.impl_info_str()))
         second = product(scores_desc, v.desc, dense_desc(DType::f32, y_shape), attributes);
     const dnnl::softmax_forward::primitive_desc softmax(cpu(), dnnl::prop_kind::forward_inference,
-                                                        dnnl::algorithm::softmax_accurate, scores_desc, scores_desc, 3,
-                                                        attributes, true);
+                                                        dnnl::algorithm::softmax_accurate, scores_desc,
+                                                        scores_desc, 3, attributes, true);
     if (!first || !second || !softmax) return false;
 
     const Array scores = builder.temporary(DType::f32, scores_shape, scores_desc);
-    std::vector<Builder::Argument> arguments{{DNNL_ARG_SRC, fitted(builder, q, q.desc, first.src_desc())},
-                                             {DNNL_ARG_WEIGHTS, fitted(builder, k, k_seen, first.weights_desc())},
-                                             {DNNL_ARG_DST, scores}};
+    std::vector<Builder::Argument> arguments{
+        {DNNL_ARG_SRC, fitted(builder, q, q.desc, first.src_desc())},
+        {DNNL_ARG_WEIGHTS, fitted(builder, k, k_seen, first.weights_desc())},
+        {DNNL_ARG_DST, scores}};
     if (mask != nullptr) {
         Array operand = builder.dense(mask);
         operand.desc = mask_desc;
@@ -86,7 +89,8 @@ bool build(Builder& builder, const Node& node) {
         arguments.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, operand);
     }
     builder.add_primitive(dnnl::matmul(first), first, std::move(arguments));
-    builder.add_primitive(dnnl::softmax_forward(softmax), softmax, {{DNNL_ARG_SRC, scores}, {DNNL_ARG_DST, scores}});
+    builder.add_primitive(dnnl::softmax_forward(softmax), softmax,
+                          {{DNNL_ARG_SRC, scores}, {DNNL_ARG_DST, scores}});
     const Array values = fitted(builder, v, v.desc, second.weights_desc());
     builder.add_primitive(dnnl::matmul(second), second,
                           {{DNNL_ARG_SRC, scores},

@@ -18,7 +18,7 @@ std::string_view name_of(const Node& node) {
     return "pow";
 }
 
-// One side blocked, the other of equal shape or a per-channel vector: oneDNN works in the blocked layout.
+// One side blocked or channels-last, the other of equal shape or a per-channel vector: oneDNN works in that layout.
 bool build_blocked(Builder& builder, const Node& node, std::string_view op) {
     const Value* a = node.input(0);
     const Value* b = node.input(1);
@@ -27,14 +27,15 @@ bool build_blocked(Builder& builder, const Node& node, std::string_view op) {
     const bool commutes = op != "sub" && op != "div";
     if (commutes && builder.any(a).dense && !builder.any(b).dense) std::swap(a, b);
     const Array left = builder.any(a);
-    if (left.dense || left.desc.get_inner_blks().empty() || builder.shape(a) != builder.shape(y)) return false;
+    if (left.dense || !is_packed(left.desc) || builder.shape(a) != builder.shape(y)) return false;
     Shape dims = builder.shape(b);
     dims.insert(dims.begin(), builder.shape(y).size() - dims.size(), 1);
     const bool full = dims == builder.shape(y);
     const dnnl::memory::desc right = full ? left.desc : dense_desc(DType::f32, dims);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::binary::primitive_desc pd(cpu(), *binary_algorithm(op), left.desc, right, left.desc, attributes, true);
+    const dnnl::binary::primitive_desc pd(cpu(), *binary_algorithm(op), left.desc, right, left.desc,
+                                          attributes, true);
     if (!pd || is_reference(pd.impl_info_str())) return false;
     Array other = full ? builder.as(b, left.desc) : builder.dense(b);
     other.desc = right;

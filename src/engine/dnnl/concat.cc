@@ -1,6 +1,7 @@
 // Concatenation: in the blocked layout when all parts share it, else row-major.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "engine/builder.h"
 #include "ops/op.h"
@@ -8,6 +9,45 @@
 namespace kilter::engine {
 namespace {
 
+// Physical order of the axes, outermost first.
+std::vector<size_t> axis_order(const dnnl::memory::desc& desc) {
+    const dnnl::memory::dims strides = desc.get_strides();
+    const dnnl::memory::dims dims = desc.get_dims();
+    std::vector<size_t> order(strides.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+        return strides[a] != strides[b] ? strides[a] > strides[b] : dims[a] > dims[b];
+    });
+    return order;
+}
+
+struct Part {
+    Array array;
+    size_t bytes;  // of one run along the axis and all axes inside it
+};
+
+void add_copies(Builder& builder, std::vector<Part> parts, int64_t rows, const Array& result) {
+    size_t whole = 0;
+    std::vector<Array> reads;
+    for (const Part& part : parts) {
+        whole += part.bytes;
+        reads.push_back(part.array);
+    }
+    builder.add_native("native", reads, {result}, [parts, rows, whole, result](Execution& execution) {
+        char* target = execution.address(result);
+#pragma omp parallel for schedule(static) if (rows > 1 && whole * static_cast <size_t>(rows) > 65536)
+        for (int64_t row = 0; row < rows; ++row) {
+            char* out = target + static_cast<size_t>(row) * whole;
+            for (const Part& part : parts) {
+                std::memcpy(out, execution.address(part.array) + static_cast<size_t>(row) * part.bytes,
+                            part.bytes);
+                out += part.bytes;
+            }
+        }
+    });
+}
+
+// All parts blocked alike.
 bool build_blocked(Builder& builder, const Node& node, int axis) {
     const Value* y = node.output(0);
     if (builder.dtype(y) != DType::f32) return false;
@@ -19,7 +59,8 @@ bool build_blocked(Builder& builder, const Node& node, int axis) {
     }
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::concat::primitive_desc pd(cpu(), any_desc(DType::f32, builder.shape(y)), axis, parts, attributes);
+    const dnnl::concat::primitive_desc pd(cpu(), any_desc(DType::f32, builder.shape(y)), axis, parts,
+                                          attributes);
     if (!pd || is_reference(pd.impl_info_str())) return false;
     std::vector<Builder::Argument> arguments;
     for (size_t i = 0; i < parts.size(); ++i)
@@ -29,41 +70,45 @@ bool build_blocked(Builder& builder, const Node& node, int axis) {
     return true;
 }
 
+// The first part channels-last: the others follow it there.
+bool build_channels_last(Builder& builder, const Node& node, size_t axis) {
+    const Value* y = node.output(0);
+    const Shape& shape = builder.shape(y);
+    if (builder.dtype(y) != DType::f32 || shape.size() < 3 || shape.size() > 5) return false;
+    const bool wanted = std::ranges::any_of(node.inputs(), [&](const Value* value) {
+        return builder.constant(value) == nullptr && !builder.any(value).dense &&
+               equivalent(builder.any(value).desc, channels_last_desc(DType::f32, builder.shape(value)));
+    });
+    if (!wanted) return false;
+    const Array result = builder.result(y, channels_last_desc(DType::f32, shape));
+    const std::vector<size_t> order = axis_order(result.desc);
+    const auto place = std::ranges::find(order, axis) - order.begin();
+    int64_t rows = 1;
+    for (long i = 0; i < place; ++i) rows *= shape[order[static_cast<size_t>(i)]];
+    std::vector<Part> parts;
+    for (const Value* value : node.inputs()) {
+        const Array array = builder.as(value, channels_last_desc(DType::f32, builder.shape(value)));
+        parts.push_back({array, byte_count(DType::f32, element_count(array.shape) / rows)});
+    }
+    add_copies(builder, std::move(parts), rows, result);
+    return true;
+}
+
 bool build(Builder& builder, const Node& node) {
     const Value* y = node.output(0);
     const Shape& shape = builder.shape(y);
     if (bits(builder.dtype(y)) < 8 || shape.empty()) return false;
     const int64_t axis = normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(shape.size()));
     if (build_blocked(builder, node, static_cast<int>(axis))) return true;
-    struct Part {
-        Array array;
-        size_t bytes;  // of one run along the axis and all axes after it
-    };
+    if (build_channels_last(builder, node, static_cast<size_t>(axis))) return true;
     int64_t rows = 1;
     for (int64_t i = 0; i < axis; ++i) rows *= shape[static_cast<size_t>(i)];
     std::vector<Part> parts;
-    std::vector<Array> reads;
-    size_t whole = 0;
     for (const Value* value : node.inputs()) {
-        if (std::ranges::find(builder.shape(value), 0) != builder.shape(value).end()) continue;
         const Array array = builder.dense(value);
-        const size_t bytes = byte_count(array.dtype, element_count(array.shape) / rows);
-        parts.push_back({array, bytes});
-        reads.push_back(array);
-        whole += bytes;
+        parts.push_back({array, byte_count(array.dtype, element_count(array.shape) / rows)});
     }
-    const Array result = builder.dense_result(y);
-    builder.add_native("native", reads, {result}, [parts, rows, whole, result](Execution& execution) {
-        char* target = execution.address(result);
-#pragma omp parallel for schedule(static) if (rows > 1 && whole * static_cast<size_t>(rows) > 65536)
-        for (int64_t row = 0; row < rows; ++row) {
-            char* out = target + static_cast<size_t>(row) * whole;
-            for (const Part& part : parts) {
-                std::memcpy(out, execution.address(part.array) + static_cast<size_t>(row) * part.bytes, part.bytes);
-                out += part.bytes;
-            }
-        }
-    });
+    add_copies(builder, std::move(parts), rows, builder.dense_result(y));
     return true;
 }
 

@@ -18,6 +18,16 @@ dnnl::memory::desc dense_desc(DType dtype, const Shape& shape);
 dnnl::memory::dims dnnl_dims(const Shape& shape);
 dnnl::memory::desc any_desc(DType dtype, const Shape& shape);
 
+//! Channels innermost: nhwc and its 1-D and 3-D kin.
+dnnl::memory::desc channels_last_desc(DType dtype, const Shape& shape);
+
+//! Row-major without gaps, up to strides of dimensions of size one.
+bool is_row_major(const dnnl::memory::desc& desc);
+//! Every byte between the first and the last belongs to the array: row-major, permuted or blocked, but no view with gaps.
+bool is_packed(const dnnl::memory::desc& desc);
+//! The same bytes in the same places.
+bool equivalent(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
+
 bool is_reference(const std::string& implementation);
 
 }  // namespace kilter::engine

@@ -14,7 +14,9 @@ std::optional<float> scalar(const Builder& builder, const Value* value, float ab
 
 std::optional<PostOp> as_post_op(const Builder& builder, const Node& node) {
     const Attributes& attributes = node.attributes;
-    const auto simple = [](const char* name, float alpha = 0, float beta = 0) { return PostOp{name, alpha, beta, -1}; };
+    const auto simple = [](const char* name, float alpha = 0, float beta = 0) {
+        return PostOp{name, alpha, beta, -1};
+    };
     if (node.op() == "Relu") return simple("relu");
     if (node.op() == "LeakyRelu") return simple("leaky_relu", attributes.get_float("alpha", 0.01F));
     if (node.op() == "Sigmoid") return simple("sigmoid");
@@ -24,7 +26,8 @@ std::optional<PostOp> as_post_op(const Builder& builder, const Node& node) {
     if (node.op() == "Swish") return simple("swish", attributes.get_float("alpha", 1.0F));
     if (node.op() == "HardSwish") return simple("hard_swish");
     if (node.op() == "HardSigmoid")
-        return simple("hard_sigmoid", attributes.get_float("alpha", 0.2F), attributes.get_float("beta", 0.5F));
+        return simple("hard_sigmoid", attributes.get_float("alpha", 0.2F),
+                      attributes.get_float("beta", 0.5F));
     if (node.op() == "Elu") return simple("elu", attributes.get_float("alpha", 1.0F));
     if (node.op() == "Softplus") return simple("softplus");
     if (node.op() == "Mish") return simple("mish");
@@ -51,7 +54,7 @@ bool build(Builder& builder, const Node& node) {
     if (builder.dies_here(source)) {
         builder.alias(y, source);
         add_eltwise(builder, *op, source, source);
-    } else if (source.dense || !source.desc.get_inner_blks().empty()) {
+    } else if (is_packed(source.desc)) {
         add_eltwise(builder, *op, source, builder.result(y, source.desc));
     } else {
         // A strided view: write the result without gaps.

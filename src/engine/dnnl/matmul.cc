@@ -43,7 +43,8 @@ Shape flattened(const Shape& shape) {
 }
 
 // May every post-op operand follow when the leading dimensions of the result are collapsed?
-bool operands_flatten(const Builder& builder, const Node& node, const std::vector<PostOp>& ops, const Shape& y) {
+bool operands_flatten(const Builder& builder, const Node& node, const std::vector<PostOp>& ops,
+                      const Shape& y) {
     return std::ranges::all_of(ops, [&](const PostOp& op) {
         if (!op.is_binary()) return true;
         const Shape& shape = builder.shape(node.input(static_cast<size_t>(op.operand)));
@@ -72,16 +73,20 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
     // The factor comes before the bias is added, post-ops come after: with both, the bias follows as a post-op.
     if (scale_in_output(product.alpha) && product.bias != nullptr) return false;
 
-    const bool flat = b_shape.size() == 2 && !product.trans_a && operands_flatten(builder, node, ops, builder.shape(y));
+    const bool flat =
+        b_shape.size() == 2 && !product.trans_a && operands_flatten(builder, node, ops, builder.shape(y));
     const Shape result_shape = flat ? flattened(builder.shape(y)) : builder.shape(y);
     const size_t rank = result_shape.size();
     if (rank > 6) return false;
 
     Array a = builder.any(product.a);
-    if (flat || a.desc.get_format_kind() != dnnl::memory::format_kind::blocked || !a.desc.get_inner_blks().empty())
+    if (flat || a.desc.get_format_kind() != dnnl::memory::format_kind::blocked ||
+        !a.desc.get_inner_blks().empty())
         a = builder.dense(product.a);
-    if (flat) a.desc = dense_desc(DType::f32, flattened(a_shape));
-    else a.desc = with_rank(product.trans_a ? transposed(a.desc) : a.desc, rank);
+    if (flat)
+        a.desc = dense_desc(DType::f32, flattened(a_shape));
+    else
+        a.desc = with_rank(product.trans_a ? transposed(a.desc) : a.desc, rank);
 
     Desc b_view = weights != nullptr ? dense_desc(DType::f32, b_shape) : Desc();
     Array b;
@@ -99,7 +104,8 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
         bias_desc = dense_desc(DType::f32, dims);
     }
     FusedPostOps fused(builder, node, std::move(ops), result_shape);
-    fused.accumulate(fused.can_accumulate(a) && (!b.valid() || builder.any(fused.operand(0)).buffer != b.buffer));
+    fused.accumulate(fused.can_accumulate(a) &&
+                     (!b.valid() || builder.any(fused.operand(0)).buffer != b.buffer));
     const Desc y_desc = dense_desc(DType::f32, result_shape);
     const Desc b_any(b_view.get_dims(), dnnl::memory::data_type::f32, Tag::any);
 

@@ -35,12 +35,16 @@ bool build_batch(Builder& builder, const Node& node) {
         source = builder.dense(x);
     }
     const dnnl::batch_normalization_forward::primitive_desc pd(
-        cpu(), dnnl::prop_kind::forward_inference, source.desc, source.desc, node.attributes.get_float("epsilon", 1e-5F),
+        cpu(), dnnl::prop_kind::forward_inference, source.desc, source.desc,
+        node.attributes.get_float("epsilon", 1e-5F),
         Flags::use_global_stats | Flags::use_scale | Flags::use_shift, user_scratchpad(), true);
     if (!pd) return false;
     Array result = source;
-    if (builder.dies_here(source)) builder.alias(node.output(0), result);
-    else result = builder.result(node.output(0), shape.size() == 2 ? dense_desc(DType::f32, shape) : source.desc);
+    if (builder.dies_here(source))
+        builder.alias(node.output(0), result);
+    else
+        result =
+            builder.result(node.output(0), shape.size() == 2 ? dense_desc(DType::f32, shape) : source.desc);
     result.desc = source.desc;
     builder.add_primitive(dnnl::batch_normalization_forward(pd), pd,
                           {{DNNL_ARG_SRC, source},
@@ -55,8 +59,10 @@ bool build_batch(Builder& builder, const Node& node) {
 bool build_layer(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
     const Shape& shape = builder.shape(x);
-    if (!all_floats(builder, node) || shape.empty() || node.output(1) != nullptr || node.output(2) != nullptr) return false;
-    const auto axis = static_cast<size_t>(normalize_axis(node.attributes.get_int("axis", -1), static_cast<int64_t>(shape.size())));
+    if (!all_floats(builder, node) || shape.empty() || node.output(1) != nullptr || node.output(2) != nullptr)
+        return false;
+    const auto axis = static_cast<size_t>(
+        normalize_axis(node.attributes.get_int("axis", -1), static_cast<int64_t>(shape.size())));
     int64_t rows = 1;
     int64_t width = 1;
     for (size_t i = 0; i < shape.size(); ++i) (i < axis ? rows : width) *= shape[i];
@@ -70,9 +76,9 @@ bool build_layer(Builder& builder, const Node& node) {
     if (node.input(2) != nullptr) flags = flags | Flags::use_shift;
     Array source = builder.dense(x);
     source.desc = dense_desc(DType::f32, {rows, width});
-    const dnnl::layer_normalization_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, source.desc,
-                                                               source.desc, node.attributes.get_float("epsilon", 1e-5F),
-                                                               flags, user_scratchpad(), true);
+    const dnnl::layer_normalization_forward::primitive_desc pd(
+        cpu(), dnnl::prop_kind::forward_inference, source.desc, source.desc,
+        node.attributes.get_float("epsilon", 1e-5F), flags, user_scratchpad(), true);
     if (!pd) return false;
     Array result = source;
     if (builder.dies_here(source)) {
@@ -100,13 +106,15 @@ bool build_lrn(Builder& builder, const Node& node) {
     const int64_t size = node.attributes.get_int("size", 1);
     if (size % 2 == 0) return false;
     const Array source = builder.any(x);
-    const dnnl::lrn_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::lrn_across_channels,
-                                               source.desc, source.desc, size, node.attributes.get_float("alpha", 1e-4F),
-                                               node.attributes.get_float("beta", 0.75F), node.attributes.get_float("bias", 1.0F),
-                                               user_scratchpad(), true);
+    const dnnl::lrn_forward::primitive_desc pd(
+        cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::lrn_across_channels, source.desc,
+        source.desc, size, node.attributes.get_float("alpha", 1e-4F),
+        node.attributes.get_float("beta", 0.75F), node.attributes.get_float("bias", 1.0F), user_scratchpad(),
+        true);
     if (!pd) return false;
-    builder.add_primitive(dnnl::lrn_forward(pd), pd,
-                          {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, builder.result(node.output(0), source.desc)}});
+    builder.add_primitive(
+        dnnl::lrn_forward(pd), pd,
+        {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, builder.result(node.output(0), source.desc)}});
     return true;
 }
 

@@ -9,16 +9,17 @@ namespace {
 
 using dnnl::algorithm;
 
-bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeometry& geometry, const Shape& y_dims) {
+bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeometry& geometry,
+              const Shape& y_dims) {
     const Value* x = node.input(0);
     const Value* y = node.output(0);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto make = [&](const Array& source) {
-        return dnnl::pooling_forward::primitive_desc(cpu(), dnnl::prop_kind::forward_inference, kind, source.desc,
-                                                     any_desc(DType::f32, y_dims), geometry.strides, geometry.kernel,
-                                                     geometry.dilations, geometry.pads_begin, geometry.pads_end,
-                                                     attributes, true);
+        return dnnl::pooling_forward::primitive_desc(
+            cpu(), dnnl::prop_kind::forward_inference, kind, source.desc, any_desc(DType::f32, y_dims),
+            geometry.strides, geometry.kernel, geometry.dilations, geometry.pads_begin, geometry.pads_end,
+            attributes, true);
     };
     Array source = builder.any(x);
     dnnl::pooling_forward::primitive_desc pd = make(source);
@@ -32,8 +33,18 @@ bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeom
         result = builder.result(y, pd.dst_desc());
     } else {
         // Without keepdims: the result [N, C, 1, 1] is stored dense and seen as [N, C].
-        pd = {cpu(), dnnl::prop_kind::forward_inference, kind, source.desc, dense_desc(DType::f32, y_dims),
-              geometry.strides, geometry.kernel, geometry.dilations, geometry.pads_begin, geometry.pads_end, attributes, true};
+        pd = {cpu(),
+              dnnl::prop_kind::forward_inference,
+              kind,
+              source.desc,
+              dense_desc(DType::f32, y_dims),
+              geometry.strides,
+              geometry.kernel,
+              geometry.dilations,
+              geometry.pads_begin,
+              geometry.pads_end,
+              attributes,
+              true};
         if (!pd) return false;
         result = builder.dense_result(y);
         result.desc = pd.dst_desc();
@@ -44,7 +55,9 @@ bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeom
 
 bool build_pool(Builder& builder, const Node& node) {
     const Shape& x = builder.shape(node.input(0));
-    if (builder.dtype(node.input(0)) != DType::f32 || x.size() < 3 || x.size() > 5 || node.output(1) != nullptr) return false;
+    if (builder.dtype(node.input(0)) != DType::f32 || x.size() < 3 || x.size() > 5 ||
+        node.output(1) != nullptr)
+        return false;
     const auto geometry = pool_geometry(node, x, builder.shape(node.output(0)));
     if (!geometry) return false;
     const bool maximum = node.op() == "MaxPool";
@@ -76,8 +89,9 @@ bool build_whole_plane(Builder& builder, const Node& node, algorithm kind) {
 }
 
 bool build_global(Builder& builder, const Node& node) {
-    return build_whole_plane(builder, node, node.op() == "GlobalMaxPool" ? algorithm::pooling_max
-                                                                        : algorithm::pooling_avg_exclude_padding);
+    return build_whole_plane(
+        builder, node,
+        node.op() == "GlobalMaxPool" ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding);
 }
 
 bool build_reduce(Builder& builder, const Node& node) {
@@ -91,8 +105,9 @@ bool build_reduce(Builder& builder, const Node& node) {
     if (static_cast<int64_t>(list.size()) != rank - 2) return false;
     for (size_t i = 0; i < list.size(); ++i)
         if (list[i] != static_cast<int64_t>(i) + 2) return false;
-    return build_whole_plane(builder, node, node.op() == "ReduceMax" ? algorithm::pooling_max
-                                                                     : algorithm::pooling_avg_exclude_padding);
+    return build_whole_plane(
+        builder, node,
+        node.op() == "ReduceMax" ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding);
 }
 
 KILTER_KERNEL("MaxPool", build_pool);

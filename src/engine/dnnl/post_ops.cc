@@ -125,18 +125,20 @@ void FusedPostOps::apply_rest(size_t count, const Array& array) const {
         Array other = builder_.any(operand(i));
         Shape dims = operand_dims(i);
         if (array.dense && other.dense) {
-            add_native_binary(builder_, ops_[i].name, array, {other.buffer, other.offset, other.dtype, dims, {}, true}, array);
+            add_native_binary(builder_, ops_[i].name, array,
+                              {other.buffer, other.offset, other.dtype, dims, {}, true}, array);
             continue;
         }
-        if (dims == builder_.shape(operand(i)) && dims == result_) other = builder_.as(operand(i), array.desc);
+        if (dims == builder_.shape(operand(i)) && dims == result_)
+            other = builder_.as(operand(i), array.desc);
         else {
             other = builder_.dense(operand(i));
             other.desc = dense_desc(other.dtype, dims);
         }
         dnnl::primitive_attr attributes;
         attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-        const dnnl::binary::primitive_desc pd(cpu(), *binary_algorithm(ops_[i].name), array.desc, other.desc, array.desc,
-                                              attributes);
+        const dnnl::binary::primitive_desc pd(cpu(), *binary_algorithm(ops_[i].name), array.desc, other.desc,
+                                              array.desc, attributes);
         builder_.add_primitive(dnnl::binary(pd), pd,
                                {{DNNL_ARG_SRC_0, array}, {DNNL_ARG_SRC_1, other}, {DNNL_ARG_DST, array}});
     }
@@ -146,8 +148,9 @@ void add_eltwise(Builder& builder, const PostOp& op, const Array& x, const Array
     const Eltwise function = *eltwise(op);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, function.algorithm, x.desc,
-                                                   y.desc, function.alpha, function.beta, attributes);
+    const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference,
+                                                   function.algorithm, x.desc, y.desc, function.alpha,
+                                                   function.beta, attributes);
     builder.add_primitive(dnnl::eltwise_forward(pd), pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}});
 }
 

@@ -38,7 +38,8 @@ class FusedPostOps {
     const Value* operand(size_t index) const;
 
     //! Arguments for the operands of the first `count` post-ops, in the layouts `pd` wants.
-    void bind(const dnnl::primitive_desc_base& pd, size_t count, std::vector<Builder::Argument>& arguments) const;
+    void bind(const dnnl::primitive_desc_base& pd, size_t count,
+              std::vector<Builder::Argument>& arguments) const;
     //! Steps for post-ops from `count` on, in place on `array`, which holds the result.
     void apply_rest(size_t count, const Array& array) const;
 

@@ -64,7 +64,8 @@ KILTER_INLINE void row(const T* a, int64_t step_a, const T* b, int64_t step_b, T
 }
 
 template <class T>
-KILTER_INLINE void any_row_body(Op op, const T* a, int64_t step_a, const T* b, int64_t step_b, T* y, int64_t count) {
+KILTER_INLINE void any_row_body(Op op, const T* a, int64_t step_a, const T* b, int64_t step_b, T* y,
+                                int64_t count) {
     switch (op) {
         case Op::add:
             return row<T, Op::add>(a, step_a, b, step_b, y, count);
@@ -90,16 +91,19 @@ KILTER_INLINE void any_row_body(Op op, const T* a, int64_t step_a, const T* b, i
     }
 }
 
-KILTER_INLINE void float_row_body(Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y, int64_t n) {
+KILTER_INLINE void float_row_body(Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y,
+                                  int64_t n) {
     any_row_body<float>(op, a, sa, b, sb, y, n);
 }
-KILTER_SIMD(float_row, (Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y, int64_t n), op, a, sa,
-            b, sb, y, n)
+KILTER_SIMD(float_row, (Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y, int64_t n),
+            op, a, sa, b, sb, y, n)
 
 template <class T>
 void dispatch_row(Op op, const T* a, int64_t sa, const T* b, int64_t sb, T* y, int64_t n) {
-    if constexpr (std::is_same_v<T, float>) float_row(op, a, sa, b, sb, y, n);
-    else any_row_body<T>(op, a, sa, b, sb, y, n);
+    if constexpr (std::is_same_v<T, float>)
+        float_row(op, a, sa, b, sb, y, n);
+    else
+        any_row_body<T>(op, a, sa, b, sb, y, n);
 }
 
 // Shapes reduced to the fewest axes along which both sides have constant strides; the last axis is the row.
@@ -172,7 +176,8 @@ void run(Op op, const Loop& loop, const T* a, const T* b, T* y) {
 
 }  // namespace
 
-void add_native_binary(Builder& builder, std::string_view op, const Array& a, const Array& b, const Array& y) {
+void add_native_binary(Builder& builder, std::string_view op, const Array& a, const Array& b,
+                       const Array& y) {
     const Op code = parse(op);
     const Loop loop = collapse(a.shape, b.shape, y.shape);
     // Rows whose inner stride is neither 0 nor 1 cannot occur: the last axis of a row-major array has stride 1.

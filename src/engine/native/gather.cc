@@ -35,7 +35,7 @@ bool build(Builder& builder, const Node& node) {
         char* to = execution.address(result);
         const char* ids = execution.address(index);
         std::atomic<int64_t> bad{0};
-#pragma omp parallel for schedule(static) if (static_cast<size_t>(outer * count) * bytes > 65536)
+#pragma omp parallel for schedule(static) if (static_cast <size_t>(outer * count) * bytes > 65536)
         for (int64_t job = 0; job < outer * count; ++job) {
             const int64_t row = job / count;
             const int64_t at = job % count;
@@ -46,7 +46,8 @@ bool build(Builder& builder, const Node& node) {
                 bad = 1;
                 continue;
             }
-            std::memcpy(to + static_cast<size_t>(job) * bytes, from + static_cast<size_t>(row * limit + id) * bytes, bytes);
+            std::memcpy(to + static_cast<size_t>(job) * bytes,
+                        from + static_cast<size_t>(row * limit + id) * bytes, bytes);
         }
         require(bad == 0, "{}: an index is outside the axis of size {}", where, limit);
     });

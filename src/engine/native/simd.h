@@ -12,19 +12,20 @@ Isa isa();
 
 #define KILTER_INLINE static inline __attribute__((always_inline))
 
-#define KILTER_SIMD(name, parameters, ...)                                                                      \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))) static void name##_avx512 parameters { \
-        name##_body(__VA_ARGS__);                                                                                \
-    }                                                                                                            \
-    __attribute__((target("avx2,fma"))) static void name##_avx2 parameters { name##_body(__VA_ARGS__); }         \
-    static void name##_baseline parameters { name##_body(__VA_ARGS__); }                                         \
-    static void name parameters {                                                                                \
-        switch (::kilter::engine::isa()) {                                                                       \
-            case ::kilter::engine::Isa::avx512:                                                                  \
-                return name##_avx512(__VA_ARGS__);                                                               \
-            case ::kilter::engine::Isa::avx2:                                                                    \
-                return name##_avx2(__VA_ARGS__);                                                                 \
-            default:                                                                                             \
-                return name##_baseline(__VA_ARGS__);                                                             \
-        }                                                                                                        \
+#define KILTER_SIMD(name, parameters, ...)                                                               \
+    __attribute__((                                                                                      \
+        target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))) static void name##_avx512 parameters {   \
+        name##_body(__VA_ARGS__);                                                                        \
+    }                                                                                                    \
+    __attribute__((target("avx2,fma"))) static void name##_avx2 parameters { name##_body(__VA_ARGS__); } \
+    static void name##_baseline parameters { name##_body(__VA_ARGS__); }                                 \
+    static void name parameters {                                                                        \
+        switch (::kilter::engine::isa()) {                                                               \
+            case ::kilter::engine::Isa::avx512:                                                          \
+                return name##_avx512(__VA_ARGS__);                                                       \
+            case ::kilter::engine::Isa::avx2:                                                            \
+                return name##_avx2(__VA_ARGS__);                                                         \
+            default:                                                                                     \
+                return name##_baseline(__VA_ARGS__);                                                     \
+        }                                                                                                \
     }

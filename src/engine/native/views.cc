@@ -43,7 +43,8 @@ bool build_transpose(Builder& builder, const Node& node) {
         builder.alias(y, array);
         return true;
     }
-    if (dnnl_type(builder.dtype(x)) == dnnl::memory::data_type::undef || rank > DNNL_MAX_NDIMS || rank == 0) return false;
+    if (dnnl_type(builder.dtype(x)) == dnnl::memory::data_type::undef || rank > DNNL_MAX_NDIMS || rank == 0)
+        return false;
     Array array = builder.any(x);
     if (!array.desc.get_inner_blks().empty()) array = builder.dense(x);
     std::vector<int> permutation(rank);  // oneDNN: old axis i becomes axis permutation[i]
@@ -65,8 +66,8 @@ Array part(const Array& array, size_t axis, int64_t start, const Shape& shape) {
 }
 
 bool sliceable(Builder& builder, const Value* x) {
-    return dnnl_type(builder.dtype(x)) != dnnl::memory::data_type::undef && builder.shape(x).size() <= DNNL_MAX_NDIMS &&
-           !builder.shape(x).empty();
+    return dnnl_type(builder.dtype(x)) != dnnl::memory::data_type::undef &&
+           builder.shape(x).size() <= DNNL_MAX_NDIMS && !builder.shape(x).empty();
 }
 
 Array strided(Builder& builder, const Value* x) {
@@ -77,7 +78,8 @@ Array strided(Builder& builder, const Value* x) {
 bool build_split(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
     if (!sliceable(builder, x)) return false;
-    const auto axis = static_cast<size_t>(normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(builder.shape(x).size())));
+    const auto axis = static_cast<size_t>(
+        normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(builder.shape(x).size())));
     const Array array = strided(builder, x);
     int64_t start = 0;
     for (const Value* y : node.outputs()) {
@@ -95,7 +97,8 @@ bool build_slice(Builder& builder, const Node& node) {
     const Tensor* starts = builder.constant(node.input(1));
     const Tensor* axes = builder.constant(node.input(3));
     const Tensor* steps = builder.constant(node.input(4));
-    if (starts == nullptr || (node.input(3) != nullptr && axes == nullptr) || (node.input(4) != nullptr && steps == nullptr))
+    if (starts == nullptr || (node.input(3) != nullptr && axes == nullptr) ||
+        (node.input(4) != nullptr && steps == nullptr))
         return false;
     const Shape& shape = builder.shape(x);
     const auto rank = static_cast<int64_t>(shape.size());
@@ -103,7 +106,8 @@ bool build_slice(Builder& builder, const Node& node) {
     std::vector<int64_t> axis(begin.size());
     std::iota(axis.begin(), axis.end(), 0);
     if (axes != nullptr) axis = axes->to_ints();
-    const std::vector<int64_t> step = steps != nullptr ? steps->to_ints() : std::vector<int64_t>(begin.size(), 1);
+    const std::vector<int64_t> step =
+        steps != nullptr ? steps->to_ints() : std::vector<int64_t>(begin.size(), 1);
     if (std::ranges::any_of(step, [](int64_t value) { return value < 1; })) return false;
     Array array = strided(builder, x);
     dnnl::memory::dims strides = array.desc.get_strides();

@@ -48,20 +48,23 @@ class NodeExecution : public KernelContext {
 std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inputs, const Lookup& lookup,
                               const Observer& observe) {
     std::vector<Tensor> values(static_cast<size_t>(graph.value_limit()));
-    require(inputs.size() == graph.inputs().size(), "the graph takes {} inputs, {} were given", graph.inputs().size(),
-            inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) values[static_cast<size_t>(graph.inputs()[i]->id())] = inputs[i];
+    require(inputs.size() == graph.inputs().size(), "the graph takes {} inputs, {} were given",
+            graph.inputs().size(), inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+        values[static_cast<size_t>(graph.inputs()[i]->id())] = inputs[i];
     const Lookup find = [&](const Value& value) -> Tensor {
         if (const Tensor* constant = graph.constant(&value)) return *constant;
         if (value.outer() != nullptr) return lookup(*value.outer());
         return values[static_cast<size_t>(value.id())];
     };
     std::vector<size_t> readers(values.size(), 0);
-    for (const Value* value : graph.values()) readers[static_cast<size_t>(value->id())] = value->users().size();
+    for (const Value* value : graph.values())
+        readers[static_cast<size_t>(value->id())] = value->users().size();
     for (const Graph::Output& output : graph.outputs()) ++readers[static_cast<size_t>(output.value->id())];
     for (const auto& node : graph.nodes()) {
         std::vector<Tensor> arguments;
-        for (const Value* value : node->inputs()) arguments.push_back(value == nullptr ? Tensor() : find(*value));
+        for (const Value* value : node->inputs())
+            arguments.push_back(value == nullptr ? Tensor() : find(*value));
         std::vector<Tensor> results = run_node(*node, arguments, find);
         for (size_t i = 0; i < results.size(); ++i) {
             const Value* value = node->output(i);
@@ -98,7 +101,9 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
     return execution.take();
 }
 
-std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs) { return run(graph, inputs, {}); }
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs) {
+    return run(graph, inputs, {});
+}
 
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, const Observer& observe) {
     return run_graph(graph, inputs, {}, observe);
