@@ -85,6 +85,12 @@ int64_t normalize_axis(int64_t axis, int64_t rank, std::string_view what) {
 
 namespace {
 
+// Is `a` named min(b, …)? Then b is 1 where a is, and the two broadcast to b: either they are equal or b exceeds the limit,
+// which cannot be broadcast at all.
+bool is_clamped(const Dim& a, const Dim& b) {
+    return !b.symbol.empty() && a.symbol.starts_with("min(" + b.symbol + ", ");
+}
+
 Dim broadcast_dim(const Dim& a, const Dim& b) {
     if (a == b) return a;
     if (a.known() && a.value == 1) return b;
@@ -92,11 +98,15 @@ Dim broadcast_dim(const Dim& a, const Dim& b) {
     // A number above one beside an unknown: the unknown is either equal or one.
     if (a.known() && !b.known()) return a;
     if (b.known() && !a.known()) return b;
+    if (is_clamped(a, b)) return b;
+    if (is_clamped(b, a)) return a;
     if (!a.known() && !b.known()) return {};
     fail("cannot broadcast dimension {} with {}", to_string(a), to_string(b));
 }
 
 }  // namespace
+
+Dim clamped_dim(const Dim& dim, int64_t limit) { return Dim(fmt::format("min({}, {})", dim.symbol, limit)); }
 
 Dims broadcast(const Dims& a, const Dims& b) {
     Dims result(std::max(a.size(), b.size()));

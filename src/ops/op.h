@@ -122,6 +122,8 @@ void infer_node(InferContext& context);
 
 // Shared by many rules and kernels.
 int64_t normalize_axis(int64_t axis, int64_t rank, std::string_view what = "axis");  // throws when out of range
+//! The dimension min(dim, limit), with a name that `broadcast` understands; `dim` is named, `limit` above one.
+Dim clamped_dim(const Dim& dim, int64_t limit);
 Dims broadcast(const Dims& a, const Dims& b);                                          // throws when incompatible
 Shape broadcast(const Shape& a, const Shape& b);
 

@@ -47,6 +47,9 @@ Dim sliced_dim(const Dim& extent, const std::optional<int64_t>& start, const std
     // x[0:inf] keeps a named dimension; x[0:seq] has length seq when the dimension is seq as well.
     if (end && *end >= std::numeric_limits<int32_t>::max()) return extent;
     if (!end && symbolic_end == extent) return extent;
+    // A table of known length cut to seq: named, so that adding it to a tensor of length seq keeps that name.
+    if (!end && !symbolic_end.symbol.empty() && extent.known() && extent.value > 1)
+        return clamped_dim(symbolic_end, extent.value);
     return {};
 }
 
