@@ -21,7 +21,6 @@ bool lower_matmul(Graph& graph);
 bool recognize_attention(Graph& graph);
 bool fold_batch_norm(Graph& graph);
 bool fold_scale_shift(Graph& graph);
-bool merge_parallel_matmuls(Graph& graph);
 bool fuse_post_ops(Graph& graph);
 
 }  // namespace kilter

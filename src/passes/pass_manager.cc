@@ -32,12 +32,10 @@ constexpr std::array kPasses{
     Pass{"fold_batch_norm", fold_batch_norm, "BatchNormalization moves into the weights before it"},
     Pass{"fold_scale_shift", fold_scale_shift,
          "Mul, Div, Add and Sub by constants move into the weights before them"},
-    Pass{"merge_parallel_matmuls", merge_parallel_matmuls,
-         "products of one input with several weights become one product"},
     Pass{"fuse_post_ops", fuse_post_ops,
          "residuals and activations become post-ops of the operator before them"},
 };
-constexpr size_t kFusing = 2;  // the last so many passes fuse
+constexpr size_t kFusing = 1;  // the last so many passes fuse
 
 // Every round either shortens the graph or is the last one; the bound only guards against two passes undoing
 // each other.
