@@ -1,0 +1,162 @@
+// kilter bench: how fast a model runs here, as a whole and operator by operator.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/shapes.h"
+#include "cli/text.h"
+#include "kilter/engine/bench.h"
+#include "kilter/formats/onnx.h"
+
+namespace kilter::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+    std::string model;
+    ShapeArguments shapes;
+    int threads = 0;
+    int instances = 1;
+    double seconds = 3;
+    int64_t iterations = 0;
+    bool per_op = false;
+    bool json = false;
+};
+
+// Images per second rather than runs per second, when all inputs agree on the first dimension.
+int64_t samples_per_run(const std::vector<Shape>& shapes) {
+    if (shapes.empty() || shapes[0].empty()) return 1;
+    const bool agree = std::ranges::all_of(
+        shapes, [&](const Shape& shape) { return !shape.empty() && shape[0] == shapes[0][0]; });
+    return agree ? shapes[0][0] : 1;
+}
+
+std::string operator_table(const std::vector<StepReport>& steps) {
+    const double total = std::accumulate(steps.begin(), steps.end(), 0.0,
+                                         [](double sum, const StepReport& step) { return sum + step.milliseconds; });
+    std::vector<std::vector<std::string>> rows{{"ms", "share", "operator", "kernel", "result", "name"}};
+    for (const StepReport& step : steps)
+        rows.push_back({fmt::format("{:.3f}", step.milliseconds),
+                        fmt::format("{:.1f} %", total > 0 ? 100 * step.milliseconds / total : 0), step.op,
+                        step.kernel, step.shape, step.name});
+    rows.push_back({fmt::format("{:.3f}", total), "", "all operators"});
+    return table(rows, {0, 1}, "");
+}
+
+Json to_json(const std::vector<StepReport>& steps) {
+    Json list = Json::array();
+    for (const StepReport& step : steps)
+        list.push_back({{"name", step.name},
+                        {"op", step.op},
+                        {"kernel", step.kernel},
+                        {"shape", step.shape},
+                        {"milliseconds", step.milliseconds}});
+    return list;
+}
+
+struct Measurement {
+    std::vector<Port> inputs;
+    std::vector<Shape> shapes;
+    int threads = 0;
+    BenchResult result;
+    std::vector<StepReport> steps;
+};
+
+Measurement measure(Model model, const Arguments& arguments) {
+    const ShapeOptions options = arguments.shapes.parsed();
+    ProgressLine line;
+    line.show("compiling");
+    // Instances share the cores unless told otherwise.
+    const int threads =
+        arguments.threads > 0 ? arguments.threads : std::max(1, available_cores() / arguments.instances);
+    const Program program(std::move(model), {.threads = threads});
+    Measurement done{program.inputs(), resolve_shapes(program.inputs(), options), threads, {}, {}};
+    const std::vector<Tensor> inputs = made_up_inputs(done.inputs, done.shapes);
+    BenchOptions bench_options{arguments.instances, arguments.seconds, arguments.iterations, {}};
+    int shown = -1;
+    bench_options.progress = [&](double fraction) {
+        const int percent = static_cast<int>(100 * fraction);
+        if (percent != shown) line.show(fmt::format("measuring: {} %", shown = percent));
+    };
+    line.show("warming up");
+    done.result = bench(program, inputs, bench_options);
+    if (arguments.per_op) {
+        line.show("measuring every operator");
+        done.steps = program.profile(inputs);
+    }
+    return done;
+}
+
+void print_json(const Arguments& arguments, const Measurement& done) {
+    Json shapes = Json::object();
+    for (size_t i = 0; i < done.shapes.size(); ++i) shapes[done.inputs[i].name] = done.shapes[i];
+    const double runs = done.result.runs_per_second();
+    Json report{{"model", arguments.model},
+                {"shapes", shapes},
+                {"threads", done.threads},
+                {"instances", arguments.instances},
+                {"runs", done.result.milliseconds.size()},
+                {"median_ms", done.result.median()},
+                {"p90_ms", done.result.percentile(90)},
+                {"min_ms", done.result.percentile(0)},
+                {"runs_per_second", runs},
+                {"samples_per_second", runs * static_cast<double>(samples_per_run(done.shapes))}};
+    if (arguments.per_op) report["operators"] = to_json(done.steps);
+    fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const Arguments& arguments, const Measurement& done) {
+    const double runs = done.result.runs_per_second();
+    const int64_t samples = samples_per_run(done.shapes);
+    std::string inputs;
+    for (size_t i = 0; i < done.shapes.size(); ++i)
+        inputs += fmt::format("{}{} {}", i > 0 ? ", " : "", done.inputs[i].name, to_string(done.shapes[i]));
+    fmt::print("model       {}\n", arguments.model);
+    fmt::print("inputs      {}\n", inputs);
+    fmt::print("running     {} instance{} of {} thread{}, {} runs in {:.1f} s\n", arguments.instances,
+               arguments.instances == 1 ? "" : "s", done.threads, done.threads == 1 ? "" : "s",
+               done.result.milliseconds.size(), done.result.seconds);
+    fmt::print("median      {:.3f} ms\n", done.result.median());
+    fmt::print("p90         {:.3f} ms\n", done.result.percentile(90));
+    fmt::print("throughput  {:.1f} samples/s\n", runs * static_cast<double>(samples));
+    if (arguments.per_op) fmt::print("\n{}", operator_table(done.steps));
+}
+
+void run(const Arguments& arguments) {
+    Model model = onnx::read(arguments.model);
+    const Measurement done = about(arguments.model, [&] { return measure(std::move(model), arguments); });
+    arguments.json ? print_json(arguments, done) : print_text(arguments, done);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand("bench", "Measure latency and throughput of a model on made-up inputs");
+    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    add_shape_options(*command, arguments->shapes);
+    command->add_option("--threads", arguments->threads, "Threads of each instance (default: the cores, shared)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096).description(""));
+    command->add_option("--instances", arguments->instances, "Independent runs side by side (default 1)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1024).description(""));
+    auto* seconds = command->add_option("--seconds", arguments->seconds, "How long to measure (default 3)");
+    seconds->type_name("S")->check(CLI::Range(0.01, 86400.0).description(""));
+    command->add_option("--iterations", arguments->iterations, "Runs of each instance, instead of a time")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40).description(""))
+        ->excludes(seconds);
+    command->add_flag("--per-op", arguments->per_op, "Also list every operator with its time and kernel");
+    command->add_flag("--json", arguments->json, "Print everything as JSON");
+    command->footer("Examples:\n  kilter bench model.onnx --batch 16 --per-op\n"
+                    "  kilter bench bert.onnx --shape sequence=128 --instances 2 --threads 1");
+    command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace kilter::cli
