@@ -47,14 +47,14 @@ test-python: build
 	$(BIN)/python -m pytest tests/python
 
 # The reader under libFuzzer and the sanitizers, for a short while; the corpus grows in build/fuzz/corpus.
-test-fuzz: build
+test-fuzz: setup
 	tools/fuzz.sh $(FUZZ_SECONDS)
 
 # The C++ tests once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: setup
 	@test -f build/asan/build.ninja || cmake --preset asan
 	cmake --build build/asan -j $(JOBS) --target kilter_tests
-	tools/sanitized.sh build/asan/kilter_tests
+	build/asan/kilter_tests --gtest_brief=1
 
 bench: build $(PEERS)
 	$(BIN)/python bench/peers.py
