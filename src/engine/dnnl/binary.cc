@@ -59,27 +59,11 @@ bool build(Builder& builder, const Node& node) {
     const DType dtype = builder.dtype(a);
     if (dtype != builder.dtype(b) || dtype != builder.dtype(y)) return false;
     const std::string_view op = name_of(node);
-    if (dtype != DType::f32 && dtype != DType::i64 && dtype != DType::i32) return false;
-    // Integer division and power have corner cases that only the reference kernel spells out.
-    if (dtype != DType::f32 && (op == "div" || op == "pow")) return false;
+    if (!has_native_binary(op, dtype)) return false;
     if (build_blocked(builder, node, op)) return true;
     const Array left = builder.dense(a);
     const Array right = builder.dense(b);
-    Array result;
-    const auto reusable = [&](const Array& array, const Array& other, const Value* value) {
-        return builder.shape(value) == builder.shape(y) && builder.dies_here(array) &&
-               (array.buffer != other.buffer || (array.offset == other.offset && array.shape == other.shape));
-    };
-    if (reusable(left, right, a)) {
-        result = left;
-        builder.alias(y, result);
-    } else if (reusable(right, left, b)) {
-        result = right;
-        builder.alias(y, result);
-    } else {
-        result = builder.dense_result(y);
-    }
-    add_native_binary(builder, op, left, right, result);
+    add_native_binary(builder, op, left, right, elementwise_result(builder, y, {left, right}));
     return true;
 }
 

@@ -1,91 +1,140 @@
 #include "engine/native/elementwise.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/fail.h"
+#include "engine/native/loop.h"
 #include "engine/native/simd.h"
-#include "ops/broadcast.h"
 
 namespace kilter::engine {
 namespace {
 
-// Below this many elements starting a second thread costs more than it saves.
-constexpr int64_t kParallelElements = 1 << 14;
-
-enum class Op { add, sub, mul, div, max, min, pow };
+enum class Op { add, sub, mul, div, mod, fmod, max, min, prelu, pow };
 
 Op parse(std::string_view name) {
     if (name == "add") return Op::add;
     if (name == "sub") return Op::sub;
     if (name == "mul") return Op::mul;
     if (name == "div") return Op::div;
+    if (name == "mod") return Op::mod;
+    if (name == "fmod") return Op::fmod;
     if (name == "max") return Op::max;
     if (name == "min") return Op::min;
+    if (name == "prelu") return Op::prelu;
     if (name == "pow") return Op::pow;
     fail("internal error: no binary kernel '{}'", name);
 }
 
-template <class T>
-KILTER_INLINE T apply(Op op, T a, T b) {
-    switch (op) {
-        case Op::add:
-            return a + b;
-        case Op::sub:
-            return a - b;
-        case Op::mul:
-            return a * b;
-        case Op::div:
-            return b == T(0) && std::is_integral_v<T> ? T(0) : static_cast<T>(a / b);
-        case Op::max:
-            return a < b || a != a ? (a != a ? a : b) : (b != b ? b : a);
-        default:
-            return b < a || a != a ? (a != a ? a : b) : (b != b ? b : a);
-    }
+KILTER_INLINE float power(float base, float exponent) {
+    if (exponent == 2.0F) return base * base;
+    if (exponent == 3.0F) return base * base * base;
+    return std::pow(base, exponent);
 }
 
-// One row: each side either steps by one or stays. The operator is a constant inside each case so that loops vectorize.
-template <class T, Op op>
+template <Op op>
+KILTER_INLINE float apply(float a, float b) {
+    if constexpr (op == Op::add) return a + b;
+    if constexpr (op == Op::sub) return a - b;
+    if constexpr (op == Op::mul) return a * b;
+    if constexpr (op == Op::div) return a / b;
+    // NaN on either side wins.
+    if constexpr (op == Op::max) {
+        const float larger = a > b ? a : b;
+        return a != a ? a : larger;
+    }
+    if constexpr (op == Op::min) {
+        const float smaller = a < b ? a : b;
+        return a != a ? a : smaller;
+    }
+    if constexpr (op == Op::prelu) {
+        const float product = a * b;
+        return a < 0.0F ? product : a;
+    }
+    if constexpr (op == Op::pow) return power(a, b);
+    const float rest = std::fmod(a, b);
+    if constexpr (op == Op::fmod) return rest;
+    return rest != 0.0F && (rest < 0.0F) != (b < 0.0F) ? rest + b : rest;
+}
+
+// Integers wrap; division by zero gives zero, as the reference kernels define it.
+template <Op op, class T>
+requires std::is_integral_v<T> KILTER_INLINE T apply(T a, T b) {
+    using Unsigned = std::make_unsigned_t<T>;
+    const auto left = static_cast<Unsigned>(a);
+    const auto right = static_cast<Unsigned>(b);
+    if constexpr (op == Op::add) return static_cast<T>(left + right);
+    if constexpr (op == Op::sub) return static_cast<T>(left - right);
+    if constexpr (op == Op::mul) return static_cast<T>(left * right);
+    if constexpr (op == Op::max) return a > b ? a : b;
+    if constexpr (op == Op::min) return a < b ? a : b;
+    if constexpr (op == Op::prelu) return a < 0 ? static_cast<T>(left * right) : a;
+    if constexpr (op == Op::div) return b == 0 ? T{0} : b == -1 ? static_cast<T>(Unsigned{0} - left) : a / b;
+    const T rest = b == 0 || b == -1 ? T{0} : a % b;
+    if constexpr (op == Op::fmod) return rest;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// One row: each side either steps by one or stays.
+template <Op op, class T>
 KILTER_INLINE void row(const T* a, int64_t step_a, const T* b, int64_t step_b, T* y, int64_t count) {
     if (step_a == 1 && step_b == 1) {
-        for (int64_t i = 0; i < count; ++i) y[i] = apply<T>(op, a[i], b[i]);
+        for (int64_t i = 0; i < count; ++i) y[i] = apply<op>(a[i], b[i]);
     } else if (step_a == 1) {
         const T value = *b;
-        for (int64_t i = 0; i < count; ++i) y[i] = apply<T>(op, a[i], value);
+        for (int64_t i = 0; i < count; ++i) y[i] = apply<op>(a[i], value);
     } else if (step_b == 1) {
         const T value = *a;
-        for (int64_t i = 0; i < count; ++i) y[i] = apply<T>(op, value, b[i]);
+        for (int64_t i = 0; i < count; ++i) y[i] = apply<op>(value, b[i]);
     } else {
-        const T value = apply<T>(op, *a, *b);
+        const T value = apply<op>(*a, *b);
         for (int64_t i = 0; i < count; ++i) y[i] = value;
     }
 }
 
+// A power of one exponent, which is nearly always a square or a root.
+KILTER_INLINE void power_row(const float* a, float exponent, float* y, int64_t count) {
+    if (exponent == 2.0F) {
+        for (int64_t i = 0; i < count; ++i) y[i] = a[i] * a[i];
+    } else if (exponent == 3.0F) {
+        for (int64_t i = 0; i < count; ++i) y[i] = a[i] * a[i] * a[i];
+    } else if (exponent == 0.5F) {
+        for (int64_t i = 0; i < count; ++i) y[i] = std::sqrt(a[i]);
+    } else if (exponent == -1.0F) {
+        for (int64_t i = 0; i < count; ++i) y[i] = 1.0F / a[i];
+    } else {
+        for (int64_t i = 0; i < count; ++i) y[i] = std::pow(a[i], exponent);
+    }
+}
+
+// The operator is a constant inside each case so that the loops vectorize.
 template <class T>
-KILTER_INLINE void any_row_body(Op op, const T* a, int64_t step_a, const T* b, int64_t step_b, T* y,
-                                int64_t count) {
+KILTER_INLINE void any_row(Op op, const T* a, int64_t sa, const T* b, int64_t sb, T* y, int64_t count) {
     switch (op) {
         case Op::add:
-            return row<T, Op::add>(a, step_a, b, step_b, y, count);
+            return row<Op::add>(a, sa, b, sb, y, count);
         case Op::sub:
-            return row<T, Op::sub>(a, step_a, b, step_b, y, count);
+            return row<Op::sub>(a, sa, b, sb, y, count);
         case Op::mul:
-            return row<T, Op::mul>(a, step_a, b, step_b, y, count);
+            return row<Op::mul>(a, sa, b, sb, y, count);
         case Op::div:
-            return row<T, Op::div>(a, step_a, b, step_b, y, count);
+            return row<Op::div>(a, sa, b, sb, y, count);
+        case Op::mod:
+            return row<Op::mod>(a, sa, b, sb, y, count);
+        case Op::fmod:
+            return row<Op::fmod>(a, sa, b, sb, y, count);
         case Op::max:
-            return row<T, Op::max>(a, step_a, b, step_b, y, count);
+            return row<Op::max>(a, sa, b, sb, y, count);
         case Op::min:
-            return row<T, Op::min>(a, step_a, b, step_b, y, count);
+            return row<Op::min>(a, sa, b, sb, y, count);
+        case Op::prelu:
+            return row<Op::prelu>(a, sa, b, sb, y, count);
         case Op::pow:
             if constexpr (std::is_floating_point_v<T>) {
-                for (int64_t i = 0; i < count; ++i) {
-                    const T exponent = b[i * step_b];
-                    const T base = a[i * step_a];
-                    y[i] = exponent == T(2) ? base * base : std::pow(base, exponent);
-                }
+                if (sa == 1 && sb == 0)
+                    power_row(a, *b, y, count);
+                else
+                    row<Op::pow>(a, sa, b, sb, y, count);
             }
             return;
     }
@@ -93,111 +142,67 @@ KILTER_INLINE void any_row_body(Op op, const T* a, int64_t step_a, const T* b, i
 
 KILTER_INLINE void float_row_body(Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y,
                                   int64_t n) {
-    any_row_body<float>(op, a, sa, b, sb, y, n);
+    any_row(op, a, sa, b, sb, y, n);
 }
 KILTER_SIMD(float_row, (Op op, const float* a, int64_t sa, const float* b, int64_t sb, float* y, int64_t n),
             op, a, sa, b, sb, y, n)
 
 template <class T>
-void dispatch_row(Op op, const T* a, int64_t sa, const T* b, int64_t sb, T* y, int64_t n) {
-    if constexpr (std::is_same_v<T, float>)
-        float_row(op, a, sa, b, sb, y, n);
-    else
-        any_row_body<T>(op, a, sa, b, sb, y, n);
-}
-
-// Shapes reduced to the fewest axes along which both sides have constant strides; the last axis is the row.
-struct Loop {
-    Shape sizes, strides_a, strides_b;
-};
-
-Loop collapse(const Shape& a, const Shape& b, const Shape& y) {
-    const auto strides = [&](const Shape& shape) {
-        const Shape own = row_major_strides(shape);
-        Shape result(y.size(), 0);
-        for (size_t i = 0; i < shape.size(); ++i)
-            if (shape[i] != 1) result[i + y.size() - shape.size()] = own[i];
-        return result;
-    };
-    const Shape full_a = strides(a);
-    const Shape full_b = strides(b);
-    Loop loop;
-    for (size_t axis = 0; axis < y.size(); ++axis) {
-        if (y[axis] == 1) continue;
-        if (!loop.sizes.empty()) {
-            const int64_t size = y[axis];
-            const bool joins_a = loop.strides_a.back() == full_a[axis] * size;
-            const bool joins_b = loop.strides_b.back() == full_b[axis] * size;
-            if (joins_a && joins_b) {
-                loop.sizes.back() *= size;
-                loop.strides_a.back() = full_a[axis];
-                loop.strides_b.back() = full_b[axis];
-                continue;
-            }
-        }
-        loop.sizes.push_back(y[axis]);
-        loop.strides_a.push_back(full_a[axis]);
-        loop.strides_b.push_back(full_b[axis]);
-    }
-    if (loop.sizes.empty()) loop = {{1}, {0}, {0}};
-    return loop;
-}
-
-template <class T>
-void run(Op op, const Loop& loop, const T* a, const T* b, T* y) {
-    const size_t outer = loop.sizes.size() - 1;
-    const int64_t count = loop.sizes[outer];
-    int64_t rows = 1;
-    for (size_t i = 0; i < outer; ++i) rows *= loop.sizes[i];
-    const int64_t total = rows * count;
-    const int threads = total < kParallelElements ? 1 : omp_get_max_threads();
-    // Few long rows are cut into pieces so that every thread has work.
-    const int64_t pieces = rows >= threads ? 1 : threads;
-    const int64_t piece = (count + pieces - 1) / pieces;
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (int64_t job = 0; job < rows * pieces; ++job) {
-        const int64_t index = job / pieces;
-        const int64_t start = job % pieces * piece;
-        const int64_t length = std::min(piece, count - start);
-        if (length <= 0) continue;
-        int64_t offset_a = start * loop.strides_a[outer];
-        int64_t offset_b = start * loop.strides_b[outer];
-        int64_t rest = index;
-        for (size_t axis = outer; axis-- > 0;) {
-            const int64_t position = rest % loop.sizes[axis];
-            rest /= loop.sizes[axis];
-            offset_a += position * loop.strides_a[axis];
-            offset_b += position * loop.strides_b[axis];
-        }
-        dispatch_row<T>(op, a + offset_a, loop.strides_a[outer], b + offset_b, loop.strides_b[outer],
-                        y + index * count + start, length);
-    }
+void run(Op op, const Loop& loop, const char* a, const char* b, char* y) {
+    const T* left = reinterpret_cast<const T*>(a);
+    const T* right = reinterpret_cast<const T*>(b);
+    T* result = reinterpret_cast<T*>(y);
+    const int64_t step_a = loop.strides[0].back();
+    const int64_t step_b = loop.strides[1].back();
+    for_rows(loop, [&](const RowCursor::Offsets& offsets, int64_t at, int64_t length) {
+        if constexpr (std::is_same_v<T, float>)
+            float_row(op, left + offsets[0], step_a, right + offsets[1], step_b, result + at, length);
+        else
+            any_row(op, left + offsets[0], step_a, right + offsets[1], step_b, result + at, length);
+    });
 }
 
 }  // namespace
 
+bool has_native_binary(std::string_view op, DType dtype) {
+    return dtype == DType::f32 || ((dtype == DType::i32 || dtype == DType::i64) && op != "pow");
+}
+
 void add_native_binary(Builder& builder, std::string_view op, const Array& a, const Array& b,
                        const Array& y) {
     const Op code = parse(op);
-    const Loop loop = collapse(a.shape, b.shape, y.shape);
-    // Rows whose inner stride is neither 0 nor 1 cannot occur: the last axis of a row-major array has stride 1.
+    const Loop loop = broadcast_loop({a.shape, b.shape}, y.shape);
     const DType dtype = y.dtype;
     builder.add_native("native", {a, b}, {y}, [=](Execution& execution) {
-        const void* left = execution.address(a);
-        const void* right = execution.address(b);
-        void* result = execution.address(y);
-        switch (dtype) {
-            case DType::f32:
-                return run(code, loop, static_cast<const float*>(left), static_cast<const float*>(right),
-                           static_cast<float*>(result));
-            case DType::i32:
-                return run(code, loop, static_cast<const int32_t*>(left), static_cast<const int32_t*>(right),
-                           static_cast<int32_t*>(result));
-            default:
-                return run(code, loop, static_cast<const int64_t*>(left), static_cast<const int64_t*>(right),
-                           static_cast<int64_t*>(result));
-        }
+        const char* left = execution.address(a);
+        const char* right = execution.address(b);
+        char* result = execution.address(y);
+        if (dtype == DType::f32)
+            run<float>(code, loop, left, right, result);
+        else if (dtype == DType::i32)
+            run<int32_t>(code, loop, left, right, result);
+        else
+            run<int64_t>(code, loop, left, right, result);
     });
+}
+
+Array elementwise_result(Builder& builder, const Value* y, const std::vector<Array>& operands) {
+    const Shape& shape = builder.shape(y);
+    const DType dtype = builder.dtype(y);
+    for (const Array& chosen : operands) {
+        if (!chosen.dense || chosen.dtype != dtype || chosen.shape != shape || !builder.dies_here(chosen))
+            continue;
+        // An operand elsewhere in the same memory would be overwritten before it is read.
+        const bool safe = std::ranges::all_of(operands, [&](const Array& other) {
+            return other.buffer != chosen.buffer ||
+                   (other.offset == chosen.offset && other.shape == chosen.shape &&
+                    other.dtype == chosen.dtype);
+        });
+        if (!safe) continue;
+        builder.alias(y, chosen);
+        return chosen;
+    }
+    return builder.dense_result(y);
 }
 
 }  // namespace kilter::engine
