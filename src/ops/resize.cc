@@ -1,5 +1,7 @@
 // Resize: every axis on its own. An output coordinate is a weighted sum of a few input coordinates of the same axis.
 // Coordinates are computed in float, as all runtimes do: rounding decides which neighbour "nearest" takes.
+#include "ops/resize.h"
+
 #include <cmath>
 #include <limits>
 
@@ -15,12 +17,6 @@ struct Axis {
     int64_t input = 1, output = 1;
     float scale = 1.0F;
     float roi_begin = 0.0F, roi_end = 1.0F;
-};
-
-// The input elements that an output element mixes. Outside: the extrapolation value is used instead.
-struct Taps {
-    std::vector<std::pair<int64_t, double>> entries;
-    bool outside = false;
 };
 
 std::string choice(const Attributes& attributes, std::string_view name,
@@ -122,9 +118,9 @@ double cubic_weight(double distance, double a) {
     return 0;
 }
 
-Taps taps_at(const Attributes& attributes, const Axis& axis, const std::string& transformation,
-             int64_t position) {
-    Taps taps;
+ResizeTaps taps_at(const Attributes& attributes, const Axis& axis, const std::string& transformation,
+                   int64_t position) {
+    ResizeTaps taps;
     float coordinate = original_coordinate(transformation, axis, position);
     if (transformation == "tf_crop_and_resize")
         taps.outside = !(coordinate >= 0 && coordinate <= static_cast<float>(axis.input - 1));
@@ -173,7 +169,7 @@ Tensor resize_axis(const Tensor& x, size_t axis, const Attributes& attributes, c
     const int64_t inner = extent(shape, axis + 1, shape.size());
     const int64_t outer = extent(shape, 0, axis);
     for (int64_t position = 0; position < plan.output; ++position) {
-        const Taps taps = taps_at(attributes, plan, transformation, position);
+        const ResizeTaps taps = taps_at(attributes, plan, transformation, position);
         outside.push_back(taps.outside);
         for (int64_t block = 0; block < outer; ++block) {
             const double* source = x.as<double>().data() + block * plan.input * inner;
@@ -192,6 +188,11 @@ void extrapolate(Tensor& y, size_t axis, const std::vector<bool>& outside, doubl
     const std::span<double> values = y.as_mutable<double>();
     for (size_t i = 0; i < values.size(); ++i)
         if (outside[i / inner % outside.size()]) values[i] = value;
+}
+
+bool stays(const Axis& axis) {
+    const bool cropped = axis.roi_begin != 0 || axis.roi_end != 1;
+    return axis.scale == 1.0F && axis.output == axis.input && !cropped;
 }
 
 void check_attributes(const Attributes& attributes) {
@@ -267,8 +268,7 @@ void kernel(KernelContext& context) {
     Tensor y = to_reals(x);
     std::vector<std::pair<size_t, std::vector<bool>>> outside;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
-        const bool cropped = axes[axis].roi_begin != 0 || axes[axis].roi_end != 1;
-        if (axes[axis].scale == 1.0F && axes[axis].output == axes[axis].input && !cropped) continue;
+        if (stays(axes[axis])) continue;
         outside.emplace_back(axis, std::vector<bool>());
         y = resize_axis(y, axis, attributes, axes[axis], outside.back().second);
     }
@@ -300,4 +300,20 @@ KILTER_OP({.name = "Resize",
            .kernel = kernel});
 
 }  // namespace
+
+std::vector<std::optional<AxisTaps>> resize_taps(const Attributes& attributes, const Shape& x,
+                                                 std::span<const float> scales,
+                                                 std::span<const int64_t> sizes) {
+    const std::vector<Axis> axes = plan(attributes, x, scales, sizes);
+    const std::string transformation = attributes.get_string("coordinate_transformation_mode", "half_pixel");
+    std::vector<std::optional<AxisTaps>> taps(axes.size());
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (stays(axes[axis])) continue;
+        taps[axis].emplace();
+        for (int64_t i = 0; i < axes[axis].output; ++i)
+            taps[axis]->push_back(taps_at(attributes, axes[axis], transformation, i));
+    }
+    return taps;
+}
+
 }  // namespace kilter
