@@ -111,7 +111,7 @@ bool build_lrn(Builder& builder, const Node& node) {
         source.desc, size, node.attributes.get_float("alpha", 1e-4F),
         node.attributes.get_float("beta", 0.75F), node.attributes.get_float("bias", 1.0F), user_scratchpad(),
         true);
-    if (!pd) return false;
+    if (!pd || is_reference(pd.impl_info_str())) return false;
     builder.add_primitive(
         dnnl::lrn_forward(pd), pd,
         {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, builder.result(node.output(0), source.desc)}});
