@@ -5,6 +5,7 @@
 #include "engine/ref/executor.h"
 #include "graph/extract.h"
 #include "ops/op.h"
+#include "ops/shape_data.h"
 
 namespace kilter::engine {
 namespace {
@@ -28,7 +29,9 @@ class ShapeRule : public InferContext {
     std::optional<Dims> shape_data(size_t index) const override {
         const Tensor* tensor = constant(index);
         if (tensor == nullptr || tensor->rank() > 1 || !is_integer(tensor->dtype())) return std::nullopt;
-        return to_dims(tensor->to_ints());
+        Dims data;
+        for (const int64_t entry : tensor->to_ints()) data.push_back(data_entry(entry));
+        return data;
     }
 
     void set_output(size_t index, ValueType type) override {
