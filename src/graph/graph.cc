@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_set>
 
 #include "base/fail.h"
 
@@ -217,7 +218,7 @@ void Graph::remove_value(Value* value) {
 
 void Graph::remove_input(Value* value) { remove_value(value); }
 
-void Graph::remove_node(Node* node) {
+void Graph::detach(Node* node) {
     for (Value* output : node->outputs_) {
         if (output == nullptr) continue;
         output->producer_ = nullptr;
@@ -230,7 +231,14 @@ void Graph::remove_node(Node* node) {
         node->attributes = {};
         update_captures(*node);
     }
-    std::erase_if(nodes_, [&](const auto& owned) { return owned.get() == node; });
+}
+
+void Graph::remove_node(Node* node) { remove_nodes({&node, 1}); }
+
+void Graph::remove_nodes(std::span<Node* const> nodes) {
+    for (Node* node : nodes) detach(node);
+    const std::unordered_set<const Node*> removed(nodes.begin(), nodes.end());
+    std::erase_if(nodes_, [&](const auto& owned) { return removed.contains(owned.get()); });
 }
 
 size_t Graph::remove_dead() {

@@ -43,28 +43,32 @@ class Canonicalizer {
         NodeInference infer(graph);
         std::vector<Node*> nodes;
         for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-        process(graph, nodes, opset, infer);
+        std::vector<Node*> replaced;
+        process(graph, nodes, opset, infer, replaced);
+        graph.remove_nodes(replaced);
         graph.sort();
     }
 
     // `nodes` are in topological order, so that types are known as far as they can be when a rule asks for them.
-    void process(Graph& graph, const std::vector<Node*>& nodes, int64_t opset, NodeInference& infer) {
+    void process(Graph& graph, const std::vector<Node*>& nodes, int64_t opset, NodeInference& infer,
+                 std::vector<Node*>& replaced) {
         for (Node* node : nodes) {
             if (node->domain() != normalized(node->domain())) graph.set_op(*node, std::string(node->op()));
             const auto found = functions_.find(std::tuple(node->domain(), node->op(), node->overload));
             if (found != functions_.end()) {
-                expand(graph, *node, *found->second, opset, infer);
+                expand(graph, *node, *found->second, opset, infer, replaced);
                 continue;
             }
             for (Graph* body : node->subgraphs()) {
                 for (Value* capture : body->captures()) capture->type = capture->outer()->type;
                 process(*body, opset);
             }
-            Upgrade(graph, *node, opset, infer).run();
+            if (!Upgrade(graph, *node, opset, infer).run()) replaced.push_back(node);
         }
     }
 
-    void expand(Graph& graph, Node& call, const Function& function, int64_t opset, NodeInference& infer) {
+    void expand(Graph& graph, Node& call, const Function& function, int64_t opset, NodeInference& infer,
+                std::vector<Node*>& replaced) {
         require(std::find(active_.begin(), active_.end(), &function) == active_.end(),
                 "{}: the function calls itself", describe(call));
         inlined_ += function.body.nodes().size() + 1;
@@ -75,7 +79,8 @@ class Canonicalizer {
             else extra_opsets_.emplace(domain, version);
         }
         active_.push_back(&function);
-        process(graph, inline_function(graph, call, function), opset, infer);
+        process(graph, inline_function(graph, call, function), opset, infer, replaced);
+        replaced.push_back(&call);
         active_.pop_back();
     }
 

@@ -101,7 +101,6 @@ std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& fun
         require(source != nullptr, "{}: returns the input '{}', which the call does not give", describe(call), made->name());
         added.push_back(graph.add_node("Identity", {source}, {result}, {}, prefix));
     }
-    graph.remove_node(&call);
     return added;
 }
 

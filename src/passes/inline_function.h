@@ -7,8 +7,8 @@
 
 namespace kilter {
 
-//! `call` is removed; attribute references of the body take the values of the call, or the function's defaults.
-//! Returns the new nodes in topological order.
+//! Attribute references of the body take the values of the call, or the function's defaults. Returns the new nodes in
+//! topological order; `call` is left without outputs, for the caller to remove.
 std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& function);
 
 }  // namespace kilter

@@ -72,8 +72,11 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-void Upgrade::run() {
-    if (!node_->domain().empty()) return infer_(*node_);
+bool Upgrade::run() {
+    if (!node_->domain().empty()) {
+        infer_(*node_);
+        return true;
+    }
     // A hint to reuse the memory of inputs, without meaning for the result.
     if (opset_ < 7) attributes().erase("consumed_inputs");
     const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& candidate) {
@@ -87,7 +90,8 @@ void Upgrade::run() {
             throw error.in(fmt::format("{}, opset {}", place, opset_));
         }
     }
-    if (node_ != nullptr) infer_(*node_);
+    if (!finished_) infer_(*node_);
+    return !finished_;
 }
 
 int Upgrade::rank(size_t input) const {
@@ -129,8 +133,7 @@ void Upgrade::finish(std::string_view op, std::vector<Value*> inputs, Attributes
     last->doc = node_->doc;
     last->origins = node_->origins;
     last->foreign = node_->foreign;
-    graph_.remove_node(node_);
-    node_ = nullptr;
+    finished_ = true;
     infer_(*last);
 }
 
@@ -138,8 +141,7 @@ void Upgrade::finish_constant(Tensor tensor) {
     Value* result = node_->output(0);
     require(result != nullptr, "makes no output");
     graph_.make_constant(result, std::move(tensor));
-    graph_.remove_node(node_);
-    node_ = nullptr;
+    finished_ = true;
 }
 
 void Upgrade::attribute_to_input(std::string_view name, size_t index) {

@@ -16,7 +16,8 @@ class Upgrade {
         : graph_(graph), node_(&node), opset_(opset), infer_(infer) {}
 
     //! Applies the rule of the operator, if it has one, then infers the types of its outputs.
-    void run();
+    //! False when the operator was replaced: it makes no outputs any more and is to be removed.
+    bool run();
 
     // For the rules.
     Graph& graph() { return graph_; }
@@ -42,7 +43,8 @@ class Upgrade {
 
   private:
     Graph& graph_;
-    Node* node_;  // null once the operator is finished
+    Node* node_;
+    bool finished_ = false;
     int64_t opset_;
     NodeInference& infer_;
 };

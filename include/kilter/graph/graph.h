@@ -145,6 +145,7 @@ class Graph {
     void rename(Value* value, std::string name);
     void set_output_value(size_t index, Value* value);
     void remove_node(Node* node);    // its outputs must be unused; they are removed too
+    void remove_nodes(std::span<Node* const> nodes);  // the same for many, in one sweep
     void remove_value(Value* value);  // must be unused and have no producer
     void remove_input(Value* value);  // must be unused
     //! Removes nodes none of whose outputs is used, then unused constants. Returns the number of nodes removed.
@@ -173,6 +174,7 @@ class Graph {
   private:
     void link(Node* node, Value* value);
     void unlink(Node* node, Value* value);
+    void detach(Node* node);  // forgets its inputs, outputs and captures
 
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<std::unique_ptr<Value>> values_;  // indexed by id, null where removed
