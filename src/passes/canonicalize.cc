@@ -20,14 +20,17 @@ constexpr size_t kMaxInlinedNodes = 200000;
 // IR version that goes with kCanonicalOpset.
 constexpr int64_t kCanonicalIr = 10;
 
-std::string_view normalized(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
+std::string_view normalized(std::string_view domain) {
+    return domain == "ai.onnx" ? std::string_view() : domain;
+}
 
 class Canonicalizer {
   public:
     explicit Canonicalizer(Model& model) : model_(model) {
         for (const Function& function : model.functions)
-            functions_.emplace(std::tuple(std::string(normalized(function.domain)), function.name, function.overload),
-                               &function);
+            functions_.emplace(
+                std::tuple(std::string(normalized(function.domain)), function.name, function.overload),
+                &function);
     }
 
     void run() {
@@ -72,11 +75,13 @@ class Canonicalizer {
         require(std::find(active_.begin(), active_.end(), &function) == active_.end(),
                 "{}: the function calls itself", describe(call));
         inlined_ += function.body.nodes().size() + 1;
-        require(inlined_ <= kMaxInlinedNodes, "inlining the functions of the model makes more than {} operators",
-                kMaxInlinedNodes);
+        require(inlined_ <= kMaxInlinedNodes,
+                "inlining the functions of the model makes more than {} operators", kMaxInlinedNodes);
         for (const auto& [domain, version] : function.opsets) {
-            if (normalized(domain).empty()) opset = version;
-            else extra_opsets_.emplace(domain, version);
+            if (normalized(domain).empty())
+                opset = version;
+            else
+                extra_opsets_.emplace(domain, version);
         }
         active_.push_back(&function);
         process(graph, inline_function(graph, call, function), opset, infer, replaced);

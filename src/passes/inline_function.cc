@@ -29,7 +29,8 @@ void bind_attributes(Graph& graph, const Attributes& given, const Attributes& de
 
 // The call left out an optional input that a sub-graph captures: its readers get an absent input too.
 void drop_capture(Graph& graph, Value* capture) {
-    require(!graph.is_output(capture), "returns the input '{}', which the call does not give", capture->name());
+    require(!graph.is_output(capture), "returns the input '{}', which the call does not give",
+            capture->name());
     for (Node* user : std::vector<Node*>(capture->users())) {
         for (size_t i = 0; i < user->inputs().size(); ++i)
             if (user->input(i) == capture) graph.set_input(*user, i, nullptr);
@@ -47,16 +48,20 @@ std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& fun
     Graph body = function.body.clone();
     bind_attributes(body, call.attributes, function.defaults);
     const std::string prefix = call.name.empty() ? function.name : call.name;
-    const auto inner_name = [&](const std::string& name) { return name.empty() ? name : prefix + "/" + name; };
-    require(call.inputs().size() <= body.inputs().size(), "{}: {} inputs are given, the function takes {}", describe(call),
-            call.inputs().size(), body.inputs().size());
-    require(call.outputs().size() <= body.outputs().size(), "{}: {} outputs are asked for, the function has {}",
-            describe(call), call.outputs().size(), body.outputs().size());
+    const auto inner_name = [&](const std::string& name) {
+        return name.empty() ? name : prefix + "/" + name;
+    };
+    require(call.inputs().size() <= body.inputs().size(), "{}: {} inputs are given, the function takes {}",
+            describe(call), call.inputs().size(), body.inputs().size());
+    require(call.outputs().size() <= body.outputs().size(),
+            "{}: {} outputs are asked for, the function has {}", describe(call), call.outputs().size(),
+            body.outputs().size());
 
     std::unordered_map<const Value*, Value*> twins;  // values of the body to values of the graph
     for (size_t i = 0; i < body.inputs().size(); ++i) twins.emplace(body.inputs()[i], call.input(i));
     for (Value* value : body.constants())
-        twins.emplace(value, graph.add_constant(*body.constant(value), graph.fresh_name(inner_name(value->name()))));
+        twins.emplace(value,
+                      graph.add_constant(*body.constant(value), graph.fresh_name(inner_name(value->name()))));
 
     // The results of the call become results of the body's nodes, or of an Identity where no node makes them.
     std::vector<std::pair<Value*, Value*>> passed;
@@ -65,32 +70,37 @@ std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& fun
         if (result == nullptr) continue;
         graph.set_output(call, i, nullptr);
         Value* made = body.outputs()[i].value;
-        if (made->producer() == nullptr || !twins.emplace(made, result).second) passed.emplace_back(made, result);
+        if (made->producer() == nullptr || !twins.emplace(made, result).second)
+            passed.emplace_back(made, result);
     }
 
     std::vector<Node*> added;
     for (const auto& node : body.nodes()) {
         std::vector<Value*> inputs;
         std::vector<Value*> outputs;
-        for (const Value* value : node->inputs()) inputs.push_back(value == nullptr ? nullptr : twins.at(value));
+        for (const Value* value : node->inputs())
+            inputs.push_back(value == nullptr ? nullptr : twins.at(value));
         for (const Value* value : node->outputs()) {
             if (value == nullptr) {
                 outputs.push_back(nullptr);
                 continue;
             }
             Value*& twin = twins[value];
-            if (twin == nullptr) twin = graph.add_value(graph.fresh_name(inner_name(value->name())), value->type);
+            if (twin == nullptr)
+                twin = graph.add_value(graph.fresh_name(inner_name(value->name())), value->type);
             outputs.push_back(twin);
         }
         for (Graph* inner : node->subgraphs()) {
             for (Value* capture : std::vector<Value*>(inner->captures().begin(), inner->captures().end())) {
                 Value* outer = twins.at(capture->outer());
-                if (outer != nullptr) inner->set_outer(capture, outer);
-                else drop_capture(*inner, capture);
+                if (outer != nullptr)
+                    inner->set_outer(capture, outer);
+                else
+                    drop_capture(*inner, capture);
             }
         }
-        Node* twin = graph.add_node(node->op(), std::move(inputs), std::move(outputs), std::move(node->attributes),
-                                    inner_name(node->name), node->domain());
+        Node* twin = graph.add_node(node->op(), std::move(inputs), std::move(outputs),
+                                    std::move(node->attributes), inner_name(node->name), node->domain());
         twin->doc = node->doc;
         twin->overload = node->overload;
         twin->foreign = node->foreign;
@@ -98,7 +108,8 @@ std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& fun
     }
     for (const auto& [made, result] : passed) {
         Value* source = twins.at(made);
-        require(source != nullptr, "{}: returns the input '{}', which the call does not give", describe(call), made->name());
+        require(source != nullptr, "{}: returns the input '{}', which the call does not give", describe(call),
+                made->name());
         added.push_back(graph.add_node("Identity", {source}, {result}, {}, prefix));
     }
     return added;

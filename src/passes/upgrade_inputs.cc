@@ -20,7 +20,8 @@ void upgrade_clip(Upgrade& u) {
 void upgrade_dropout(Upgrade& u) {
     u.attributes().erase("is_test");
     if (!u.attributes().has("ratio")) return;
-    u.graph().set_input(u.node(), 1, u.constant("ratio", Tensor::scalar<float>(u.attributes().get_float("ratio"))));
+    u.graph().set_input(u.node(), 1,
+                        u.constant("ratio", Tensor::scalar<float>(u.attributes().get_float("ratio"))));
     u.attributes().erase("ratio");
 }
 

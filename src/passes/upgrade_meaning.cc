@@ -109,7 +109,8 @@ void upgrade_group_normalization(Upgrade& u) {
 }
 
 void upgrade_batch_normalization(Upgrade& u) {
-    require(u.opset() >= 9 || u.attributes().get_int("spatial", 1) != 0, "the form with spatial=0 is not supported");
+    require(u.opset() >= 9 || u.attributes().get_int("spatial", 1) != 0,
+            "the form with spatial=0 is not supported");
     u.attributes().erase("spatial");
     u.attributes().erase("is_test");
     const auto outputs = u.node().outputs();
@@ -138,7 +139,8 @@ void upgrade_binary(Upgrade& u) {
 
 void upgrade_prelu(Upgrade& u) {
     const Value* slope = u.node().input(1);
-    const bool scalar = slope != nullptr && slope->type.is_static() && element_count(slope->type.static_shape()) == 1;
+    const bool scalar =
+        slope != nullptr && slope->type.is_static() && element_count(slope->type.static_shape()) == 1;
     if (scalar || u.rank(1) != 1 || u.rank(0) < 3) return;
     u.graph().set_input(u.node(), 1, with_trailing_ones(u, 1, u.rank(0) - 2));
 }
@@ -147,9 +149,9 @@ void upgrade_gemm(Upgrade& u) { u.attributes().erase("broadcast"); }
 
 void upgrade_cast(Upgrade& u) {
     // ONNX element types by number, as opset 1 spells them.
-    constexpr std::array<std::string_view, 17> kNames{"UNDEFINED", "FLOAT",   "UINT8",  "INT8",      "UINT16",     "INT16",
-                                                      "INT32",     "INT64",   "STRING", "BOOL",      "FLOAT16",    "DOUBLE",
-                                                      "UINT32",    "UINT64",  "COMPLEX64", "COMPLEX128", "BFLOAT16"};
+    constexpr std::array<std::string_view, 17> kNames{
+        "UNDEFINED", "FLOAT",   "UINT8",  "INT8",   "UINT16", "INT16",     "INT32",      "INT64",   "STRING",
+        "BOOL",      "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
     const auto* text = u.attributes().find("to");
     if (text == nullptr || !std::holds_alternative<std::string>(*text)) return;
     const auto* found = std::find(kNames.begin(), kNames.end(), std::get<std::string>(*text));
@@ -173,6 +175,8 @@ void upgrade_concat(Upgrade& u) { u.attributes().set("axis", u.attributes().get_
 
 void upgrade_recurrent(Upgrade& u) { u.attributes().erase("output_sequence"); }
 
-void refuse_old_form(Upgrade&) { fail("this old form is not supported: export the model with a newer opset"); }
+void refuse_old_form(Upgrade&) {
+    fail("this old form is not supported: export the model with a newer opset");
+}
 
 }  // namespace kilter

@@ -25,7 +25,8 @@ bool survives(const std::string& text) {
 
 TEST(OnnxDamage, TruncationAtEveryLength) {
     const std::string text = rich_model();
-    for (size_t length = 0; length <= text.size(); ++length) EXPECT_TRUE(survives(text.substr(0, length))) << length;
+    for (size_t length = 0; length <= text.size(); ++length)
+        EXPECT_TRUE(survives(text.substr(0, length))) << length;
 }
 
 TEST(OnnxDamage, EveryByteFlipped) {

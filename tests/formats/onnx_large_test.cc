@@ -27,14 +27,16 @@ size_t resident_bytes() {
 
 // One tensor of a gigabyte of zeros, which the file system stores as a hole.
 void write_sparse_model(const std::filesystem::path& path) {
-    void* zeros = ::mmap(nullptr, kWeightBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* zeros =
+        ::mmap(nullptr, kWeightBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(zeros, MAP_FAILED);
     Message tensor;
     tensor.integer(field::Tensor::dims, static_cast<int64_t>(kWeightBytes / 4));
     tensor.integer(field::Tensor::data_type, 1);
     tensor.text(field::Tensor::name, "w");
     tensor.blob(field::Tensor::raw_data, zeros, kWeightBytes);
-    Message whole = graph({.nodes = {node("Relu", {"w"}, {"y"})}, .outputs = {value_info("y", 1, {kWeightBytes / 4})}});
+    Message whole =
+        graph({.nodes = {node("Relu", {"w"}, {"y"})}, .outputs = {value_info("y", 1, {kWeightBytes / 4})}});
     whole.message(field::Graph::initializer, tensor);
     Message model;
     model.integer(field::Model::ir_version, 10);
@@ -42,8 +44,10 @@ void write_sparse_model(const std::filesystem::path& path) {
     const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
     ASSERT_GE(file, 0);
     model.visit([&](const void* data, size_t size) {
-        if (data == zeros) ASSERT_GE(::lseek(file, static_cast<off_t>(size), SEEK_CUR), 0);
-        else ASSERT_EQ(::write(file, data, size), static_cast<ssize_t>(size));
+        if (data == zeros)
+            ASSERT_GE(::lseek(file, static_cast<off_t>(size), SEEK_CUR), 0);
+        else
+            ASSERT_EQ(::write(file, data, size), static_cast<ssize_t>(size));
     });
     ASSERT_EQ(::ftruncate(file, ::lseek(file, 0, SEEK_CUR)), 0);
     ::close(file);

@@ -16,7 +16,9 @@ void expect_error(const std::string& text, const std::string& part) {
 
 // A model that returns its only initializer.
 std::string constant_model(const Message& tensor) {
-    return model(graph({.nodes = {node("Identity", {"w"}, {"y"})}, .initializers = {tensor}, .outputs = {value_info("y", 1, {})}}));
+    return model(graph({.nodes = {node("Identity", {"w"}, {"y"})},
+                        .initializers = {tensor},
+                        .outputs = {value_info("y", 1, {})}}));
 }
 
 Tensor read_constant(const Message& tensor) {
@@ -73,7 +75,8 @@ TEST(OnnxReader, ReadsTypedFieldsPackedAndUnpacked) {
 
 TEST(OnnxReader, LeavesWeightsInTheMappedFile) {
     const TemporaryDirectory directory;
-    write_file(directory / "m.onnx", constant_model(raw_tensor("w", 1, {2}, std::string("\0\0\x80\x3F\0\0\0\x40", 8))));
+    write_file(directory / "m.onnx",
+               constant_model(raw_tensor("w", 1, {2}, std::string("\0\0\x80\x3F\0\0\0\x40", 8))));
     const Model read_model = read(directory / "m.onnx");
     const Tensor* tensor = read_model.graph.constant(read_model.graph.find("w"));
     EXPECT_FALSE(tensor->writable());
@@ -83,9 +86,11 @@ TEST(OnnxReader, LeavesWeightsInTheMappedFile) {
 }
 
 TEST(OnnxReader, SaysWhatIsWrongWithATensor) {
-    expect_error(constant_model(raw_tensor("w", 1, {2}, "abc")), "tensor 'w': has 3 bytes of data, but 2 elements of f32 need 8");
+    expect_error(constant_model(raw_tensor("w", 1, {2}, "abc")),
+                 "tensor 'w': has 3 bytes of data, but 2 elements of f32 need 8");
     expect_error(constant_model(raw_tensor("w", 1, {-2}, "")), "negative dimension");
-    expect_error(constant_model(raw_tensor("w", 1, {int64_t{1} << 40, int64_t{1} << 40}, "")), "too many elements");
+    expect_error(constant_model(raw_tensor("w", 1, {int64_t{1} << 40, int64_t{1} << 40}, "")),
+                 "too many elements");
     expect_error(constant_model(raw_tensor("w", 1, {int64_t{1} << 61}, "")), "tensor 'w'");
     expect_error(constant_model(raw_tensor("w", 0, {1}, "")), "element type 0");
     expect_error(constant_model(raw_tensor("w", 77, {1}, "")), "element type 77");
@@ -133,11 +138,13 @@ TEST(OnnxReader, RefusesExternalDataThatIsMissingTooShortOrElsewhere) {
     write_file(directory / "w.bin", "12345678");
     const auto expect = [&](const Message& tensor, const std::string& part) {
         const std::string message = external_error(directory, tensor);
-        EXPECT_NE(message.find(part), std::string::npos) << "expected '" << part << "' in '" << message << "'";
+        EXPECT_NE(message.find(part), std::string::npos)
+            << "expected '" << part << "' in '" << message << "'";
         EXPECT_NE(message.find("m.onnx: tensor 'w'"), std::string::npos) << message;
     };
     expect(external_tensor("gone.bin", "", ""), "gone.bin: cannot open the file");
-    expect(external_tensor("w.bin", "1", ""), "8 bytes at offset 1 of 'w.bin' are needed, but the file has 8 bytes");
+    expect(external_tensor("w.bin", "1", ""),
+           "8 bytes at offset 1 of 'w.bin' are needed, but the file has 8 bytes");
     expect(external_tensor("w.bin", "18446744073709551615", ""), "offset");
     expect(external_tensor("w.bin", "-1", ""), "offset must be a number");
     expect(external_tensor("w.bin", "0", "4"), "has 4 bytes of data");
@@ -147,7 +154,8 @@ TEST(OnnxReader, RefusesExternalDataThatIsMissingTooShortOrElsewhere) {
     expect(external_tensor("", "", ""), "does not name a file");
     expect(external_tensor(".", "", ""), "directory");
     EXPECT_EQ(external_error(directory, external_tensor("w.bin", "", "")), "");
-    EXPECT_NE(reading_error(constant_model(external_tensor("w.bin", "", ""))).find("given as bytes"), std::string::npos);
+    EXPECT_NE(reading_error(constant_model(external_tensor("w.bin", "", ""))).find("given as bytes"),
+              std::string::npos);
 }
 
 TEST(OnnxReader, MakesSparseInitializersDense) {
@@ -156,26 +164,30 @@ TEST(OnnxReader, MakesSparseInitializersDense) {
         message.message(field::SparseTensor::values, raw_tensor("w", 2, {1}, "\x07"));
         message.message(field::SparseTensor::indices, raw_tensor("", 7, {1}, index));
         for (const int64_t dim : dims) message.integer(field::SparseTensor::dims, dim);
-        Message whole = graph({.nodes = {node("Identity", {"w"}, {"y"})}, .outputs = {value_info("y", 2, {})}});
+        Message whole =
+            graph({.nodes = {node("Identity", {"w"}, {"y"})}, .outputs = {value_info("y", 2, {})}});
         whole.message(field::Graph::sparse_initializer, message);
         return model(whole);
     };
     const Model found = read_text(sparse({2, 2}, std::string("\x02\0\0\0\0\0\0\0", 8)));
-    EXPECT_TRUE(identical(*found.graph.constant(found.graph.find("w")), Tensor::of<uint8_t>({2, 2}, {0, 0, 7, 0})));
+    EXPECT_TRUE(
+        identical(*found.graph.constant(found.graph.find("w")), Tensor::of<uint8_t>({2, 2}, {0, 0, 7, 0})));
     expect_error(sparse({2, 2}, std::string("\x04\0\0\0\0\0\0\0", 8)), "index 4 is outside of 2x2");
     expect_error(sparse({1 << 20, 1 << 20}, std::string(8, '\0')), "would need");
 }
 
 TEST(OnnxReader, SortsNodesAndReportsCycles) {
-    const Model sorted = read_text(model(graph({.nodes = {node("Neg", {"a"}, {"y"}), node("Relu", {"x"}, {"a"})},
-                                                .inputs = {value_info("x", 1, {2})},
-                                                .outputs = {value_info("y", 1, {2})}})));
+    const Model sorted =
+        read_text(model(graph({.nodes = {node("Neg", {"a"}, {"y"}), node("Relu", {"x"}, {"a"})},
+                               .inputs = {value_info("x", 1, {2})},
+                               .outputs = {value_info("y", 1, {2})}})));
     EXPECT_EQ(sorted.graph.nodes()[0]->op(), "Relu");
     expect_error(model(graph({.nodes = {node("Neg", {"a"}, {"y"}), node("Relu", {"y"}, {"a"})},
                               .outputs = {value_info("y", 1, {2})}})),
                  "cycle through operator 'Neg_node' (Neg)");
     // A branch that reads what its own If computes.
-    const Message branch = graph({.nodes = {node("Relu", {"y"}, {"r"})}, .outputs = {value_info("r", 1, {})}});
+    const Message branch =
+        graph({.nodes = {node("Relu", {"y"}, {"r"})}, .outputs = {value_info("r", 1, {})}});
     expect_error(model(graph({.nodes = {node("If", {"c"}, {"y"}, {attribute_graph("then_branch", branch)})},
                               .inputs = {value_info("c", 9, {})},
                               .outputs = {value_info("y", 1, {})}})),
@@ -183,8 +195,9 @@ TEST(OnnxReader, SortsNodesAndReportsCycles) {
 }
 
 TEST(OnnxReader, NamesTheOperatorWhoseInputIsMissing) {
-    expect_error(model(graph({.nodes = {node("Relu", {"nowhere"}, {"y"})}, .outputs = {value_info("y", 1, {})}})),
-                 "operator 'Relu_node' (Relu): input 'nowhere' is defined nowhere");
+    expect_error(
+        model(graph({.nodes = {node("Relu", {"nowhere"}, {"y"})}, .outputs = {value_info("y", 1, {})}})),
+        "operator 'Relu_node' (Relu): input 'nowhere' is defined nowhere");
     expect_error(model(graph({.outputs = {value_info("y", 1, {})}})), "output 'y' is computed nowhere");
 }
 
@@ -194,10 +207,12 @@ TEST(OnnxReader, RefusesNamesDefinedTwice) {
     expect_error(model(graph({.inputs = {x, x}})), "'x' is defined twice");
     expect_error(model(graph({.initializers = {w, w}})), "'x' is defined twice");
     expect_error(model(graph({.initializers = {w}, .inputs = {x, x}})), "'x' is defined twice");
-    expect_error(model(graph({.nodes = {node("Relu", {"x"}, {"x"})}, .inputs = {x}})), "'x' is defined twice");
+    expect_error(model(graph({.nodes = {node("Relu", {"x"}, {"x"})}, .inputs = {x}})),
+                 "'x' is defined twice");
     expect_error(model(graph({.nodes = {node("Relu", {}, {"a", "a"})}})), "'a' is defined twice");
-    expect_error(model(graph({.nodes = {node("Relu", {}, {"a"}, {attribute_int("k", 1), attribute_int("k", 2)})}})),
-                 "attribute 'k': is given twice");
+    expect_error(
+        model(graph({.nodes = {node("Relu", {}, {"a"}, {attribute_int("k", 1), attribute_int("k", 2)})}})),
+        "attribute 'k': is given twice");
 }
 
 TEST(OnnxReader, TakesInitializersListedAsInputsForConstants) {
@@ -246,7 +261,8 @@ TEST(OnnxReader, LimitsTheDepthOfSubGraphs) {
     Message body = graph({.nodes = {node("Relu", {"x"}, {"y"})}});
     const auto nested = [&](int depth) {
         Message inner = body;
-        for (int i = 0; i < depth; ++i) inner = graph({.nodes = {node("If", {"x"}, {"y"}, {attribute_graph("g", inner)})}});
+        for (int i = 0; i < depth; ++i)
+            inner = graph({.nodes = {node("If", {"x"}, {"y"}, {attribute_graph("g", inner)})}});
         inner.message(field::Graph::input, value_info("x", 9, {}));
         return model(inner);
     };
@@ -279,7 +295,8 @@ TEST(OnnxReader, NamesFilesItCannotRead) {
     };
     write_file(directory / "empty.onnx", "");
     EXPECT_NE(message(directory / "empty.onnx").find("empty.onnx: the file is empty"), std::string::npos);
-    EXPECT_NE(message(directory / "no.onnx").find("no.onnx: cannot open the file: No such file"), std::string::npos);
+    EXPECT_NE(message(directory / "no.onnx").find("no.onnx: cannot open the file: No such file"),
+              std::string::npos);
     EXPECT_NE(message(directory.path()).find("found a directory"), std::string::npos);
     EXPECT_NE(message("/dev/null").find("expected a regular file"), std::string::npos);
 }

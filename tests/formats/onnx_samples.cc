@@ -13,8 +13,10 @@ Message value_info(const std::string& name, int elem_type, const std::vector<int
     Message shape;
     for (const int64_t dim : dims) {
         Message entry;
-        if (dim >= 0) entry.integer(field::Dimension::dim_value, dim);
-        else entry.text(field::Dimension::dim_param, "batch");
+        if (dim >= 0)
+            entry.integer(field::Dimension::dim_value, dim);
+        else
+            entry.text(field::Dimension::dim_param, "batch");
         shape.message(field::TensorShape::dim, entry);
     }
     Message tensor;
@@ -29,8 +31,8 @@ Message value_info(const std::string& name, int elem_type, const std::vector<int
     return info;
 }
 
-Message node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-             const std::vector<Message>& attributes) {
+Message node(const std::string& op, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& outputs, const std::vector<Message>& attributes) {
     Message message;
     for (const std::string& name : inputs) message.bytes(field::Node::input, name);
     for (const std::string& name : outputs) message.bytes(field::Node::output, name);
@@ -56,7 +58,8 @@ Message attribute_graph(const std::string& name, const Message& graph) {
     return message;
 }
 
-Message raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims, const std::string& raw) {
+Message raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims,
+                   const std::string& raw) {
     Message message;
     for (const int64_t dim : dims) message.integer(field::Tensor::dims, dim);
     message.integer(field::Tensor::data_type, data_type);
@@ -92,11 +95,13 @@ namespace {
 // then_branch: adds a captured value; else_branch: nests another If that captures from two levels out.
 Message if_node() {
     const Message output = value_info("r", 1, {2});
-    const Message then_branch = graph({.nodes = {node("Add", {"x", "w"}, {"r"})}, .outputs = {output}}, "then");
-    const Message deep = graph({.nodes = {node("Mul", {"x", "outer_relu"}, {"r"})}, .outputs = {output}}, "deep");
+    const Message then_branch =
+        graph({.nodes = {node("Add", {"x", "w"}, {"r"})}, .outputs = {output}}, "then");
+    const Message deep =
+        graph({.nodes = {node("Mul", {"x", "outer_relu"}, {"r"})}, .outputs = {output}}, "deep");
     const Message other = graph({.nodes = {node("Neg", {"x"}, {"r"})}, .outputs = {output}}, "other");
-    const Message inner_if =
-        node("If", {"flag"}, {"r"}, {attribute_graph("then_branch", deep), attribute_graph("else_branch", other)});
+    const Message inner_if = node(
+        "If", {"flag"}, {"r"}, {attribute_graph("then_branch", deep), attribute_graph("else_branch", other)});
     const Message else_branch = graph({.nodes = {inner_if}, .outputs = {output}}, "else");
     return node("If", {"flag"}, {"chosen"},
                 {attribute_graph("then_branch", then_branch), attribute_graph("else_branch", else_branch)});

@@ -13,12 +13,13 @@ namespace kilter::onnx::testing {
 
 Message value_info(const std::string& name, int elem_type, const std::vector<int64_t>& dims,
                    const std::string& denotation = {});
-Message node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-             const std::vector<Message>& attributes = {});
+Message node(const std::string& op, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& outputs, const std::vector<Message>& attributes = {});
 Message attribute_int(const std::string& name, int64_t value);
 Message attribute_graph(const std::string& name, const Message& graph);
 //! A tensor with its data in `raw_data`.
-Message raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims, const std::string& raw);
+Message raw_tensor(const std::string& name, int data_type, const std::vector<int64_t>& dims,
+                   const std::string& raw);
 
 struct GraphParts {
     std::vector<Message> nodes, initializers, inputs, outputs, value_infos;

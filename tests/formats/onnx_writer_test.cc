@@ -15,19 +15,23 @@ using namespace testing;
 std::string difference(const Graph& a, const Graph& b) {
     if (a.name != b.name || a.doc != b.doc || a.foreign != b.foreign) return "graph " + a.name;
     if (a.nodes().size() != b.nodes().size()) return "number of nodes in " + a.name;
-    if (a.inputs().size() != b.inputs().size() || a.outputs().size() != b.outputs().size()) return "inputs of " + a.name;
+    if (a.inputs().size() != b.inputs().size() || a.outputs().size() != b.outputs().size())
+        return "inputs of " + a.name;
     if (a.values().size() != b.values().size()) return "number of values in " + a.name;
     for (const Value* value : a.values()) {
         const Value* other = b.find(value->name());
         if (other == nullptr) return "value " + value->name();
         if (to_string(value->type) != to_string(other->type) || value->type.foreign != other->type.foreign ||
-            value->doc != other->doc || value->foreign != other->foreign || value->is_input() != other->is_input() ||
-            value->is_constant() != other->is_constant() || value->listed_as_input != other->listed_as_input)
+            value->doc != other->doc || value->foreign != other->foreign ||
+            value->is_input() != other->is_input() || value->is_constant() != other->is_constant() ||
+            value->listed_as_input != other->listed_as_input)
             return "value " + value->name();
-        if (value->is_constant() && !identical(*a.constant(value), *b.constant(other))) return "contents of " + value->name();
+        if (value->is_constant() && !identical(*a.constant(value), *b.constant(other)))
+            return "contents of " + value->name();
     }
     for (size_t i = 0; i < a.outputs().size(); ++i)
-        if (a.outputs()[i].name != b.outputs()[i].name || to_string(a.outputs()[i].type) != to_string(b.outputs()[i].type))
+        if (a.outputs()[i].name != b.outputs()[i].name ||
+            to_string(a.outputs()[i].type) != to_string(b.outputs()[i].type))
             return "output " + a.outputs()[i].name;
     for (size_t i = 0; i < a.nodes().size(); ++i) {
         const Node& x = *a.nodes()[i];
@@ -78,7 +82,8 @@ TEST(OnnxWriter, KeepsEverythingItRead) {
     EXPECT_EQ(function.overload, "v2");
     EXPECT_EQ(function.attributes, std::vector<std::string>{"unused"});
     EXPECT_EQ(function.defaults.get_float("slope"), 0.5F);
-    EXPECT_EQ(std::get<AttributeReference>(*function.body.nodes()[0]->attributes.find("alpha")).name, "slope");
+    EXPECT_EQ(std::get<AttributeReference>(*function.body.nodes()[0]->attributes.find("alpha")).name,
+              "slope");
     EXPECT_EQ(difference(first.functions[0].body, function.body), "");
 }
 
@@ -94,10 +99,12 @@ TEST(OnnxWriter, PutsLargeTensorsIntoExternalDataWhenAsked) {
     Value* small = model.graph.add_constant(Tensor::scalar<float>(1), "small");
     model.graph.add_output(model.graph.add("Mystery", {x, a, b, c, small}), "y");
     write(model, directory / "m.onnx", {.external_data = true});
-    EXPECT_EQ(std::filesystem::file_size(directory / "m.onnx.data"), 4032U + 2002U);  // a and b once, c aligned to 64
+    EXPECT_EQ(std::filesystem::file_size(directory / "m.onnx.data"),
+              4032U + 2002U);  // a and b once, c aligned to 64
     const Model found = read(directory / "m.onnx");
     for (const char* name : {"a", "b", "c", "small"})
-        EXPECT_TRUE(identical(*found.graph.constant(found.graph.find(name)), *model.graph.constant(model.graph.find(name))));
+        EXPECT_TRUE(identical(*found.graph.constant(found.graph.find(name)),
+                              *model.graph.constant(model.graph.find(name))));
     // Over the files it is mapped from.
     write(found, directory / "m.onnx");
     EXPECT_TRUE(identical(*found.graph.constant(found.graph.find("c")), *model.graph.constant(c)));

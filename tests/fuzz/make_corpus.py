@@ -37,7 +37,12 @@ def old_forms() -> list[onnx.ModelProto]:
     """Operators whose attributes became inputs, in the opsets that had them as attributes."""
     specs = [
         (6, helper.make_node("Add", ["x", "w"], ["y"], broadcast=1, axis=1)),
-        (6, helper.make_node("BatchNormalization", ["x", "w", "w", "w", "w"], ["y"], is_test=1)),
+        (
+            6,
+            helper.make_node(
+                "BatchNormalization", ["x", "w", "w", "w", "w"], ["y"], is_test=1
+            ),
+        ),
         (7, helper.make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 2.0])),
         (9, helper.make_node("Softmax", ["x"], ["y"], axis=1)),
         (9, helper.make_node("Slice", ["x"], ["y"], starts=[0], ends=[1], axes=[1])),
@@ -47,7 +52,12 @@ def old_forms() -> list[onnx.ModelProto]:
         (11, helper.make_node("Squeeze", ["x"], ["y"], axes=[0])),
         (11, helper.make_node("Split", ["x"], ["y", "z"], axis=1, split=[1, 1])),
         (13, helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3])),
-        (18, helper.make_node("GroupNormalization", ["x", "w", "w"], ["y"], num_groups=2)),
+        (
+            18,
+            helper.make_node(
+                "GroupNormalization", ["x", "w", "w"], ["y"], num_groups=2
+            ),
+        ),
     ]
     models = []
     for opset, node in specs:
@@ -55,10 +65,17 @@ def old_forms() -> list[onnx.ModelProto]:
             [node],
             "old",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, "h", 4])],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output],
+            [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+                for name in node.output
+            ],
             [helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])],
         )
-        models.append(helper.make_model(graph, ir_version=4, opset_imports=[helper.make_opsetid("", opset)]))
+        models.append(
+            helper.make_model(
+                graph, ir_version=4, opset_imports=[helper.make_opsetid("", opset)]
+            )
+        )
     return models
 
 
@@ -85,7 +102,9 @@ def element_types() -> list[onnx.ModelProto]:
                 [helper.make_tensor_value_info("y", data_type, dims)],
                 [tensor],
             )
-            models.append(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]))
+            models.append(
+                helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+            )
     return models
 
 

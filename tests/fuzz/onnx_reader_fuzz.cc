@@ -12,8 +12,10 @@ namespace {
 void check_round_trip(const kilter::Model& model) {
     const std::string text = kilter::onnx::write_bytes(model);
     try {
-        const kilter::Model again = kilter::onnx::read_bytes({reinterpret_cast<const std::byte*>(text.data()), text.size()});
-        if (again.graph.nodes().size() < model.graph.nodes().size()) throw kilter::Error("operators were lost");
+        const kilter::Model again =
+            kilter::onnx::read_bytes({reinterpret_cast<const std::byte*>(text.data()), text.size()});
+        if (again.graph.nodes().size() < model.graph.nodes().size())
+            throw kilter::Error("operators were lost");
     } catch (const kilter::Error& error) {
         std::fprintf(stderr, "cannot read back what was written: %s\n", error.what());
         std::abort();

@@ -117,7 +117,12 @@ TEST(InlineFunction, SubGraphsSeeTheValuesOfTheCall) {
     Model model = model_of("Choose");
     model.functions.push_back(std::move(choose));
     canonicalize(model);
-    EXPECT_EQ(run(model), (std::vector<double>{-4, 4}));
+    const std::vector<Graph*> bodies = model.graph.nodes()[0]->subgraphs();
+    ASSERT_EQ(bodies[0]->captures().size(), 1U);
+    EXPECT_EQ(bodies[0]->captures()[0]->outer(), model.graph.find("x"));
+    EXPECT_EQ(bodies[0]->nodes()[0]->input(1), nullptr);
+    EXPECT_EQ(bodies[1]->captures()[0]->outer(), model.graph.find("x"));
+    EXPECT_EQ(model.graph.find("x")->users().size(), 2U);
 }
 
 TEST(InlineFunction, RefusesRecursionAndExplosion) {

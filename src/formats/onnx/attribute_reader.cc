@@ -38,14 +38,15 @@ int64_t derived_type(uint32_t number) {
 }
 
 bool is_value_field(uint32_t number) {
-    return derived_type(number) != 0 || number == field::Attribute::tp || number == field::Attribute::type_protos ||
-           number == field::Attribute::sparse_tensor || number == field::Attribute::sparse_tensors;
+    return derived_type(number) != 0 || number == field::Attribute::tp ||
+           number == field::Attribute::type_protos || number == field::Attribute::sparse_tensor ||
+           number == field::Attribute::sparse_tensors;
 }
 
 }  // namespace
 
-void GraphReader::read_attribute(std::string_view message, Scope& scope, Attributes& attributes, uint32_t field,
-                                 std::string& foreign) {
+void GraphReader::read_attribute(std::string_view message, Scope& scope, Attributes& attributes,
+                                 uint32_t field, std::string& foreign) {
     std::string name;
     std::string extras;
     std::string reference;
@@ -53,17 +54,24 @@ void GraphReader::read_attribute(std::string_view message, Scope& scope, Attribu
     int64_t derived = 0;
     for (Fields fields(message); fields.next();) {
         if (derived == 0) derived = derived_type(fields.number());
-        if (fields.number() == field::Attribute::name) name = fields.text();
-        else if (fields.number() == field::Attribute::type) type = fields.integer();
-        else if (fields.number() == field::Attribute::ref_attr_name) reference = fields.text();
-        else if (is_value_field(fields.number())) fields.skip();
-        else fields.keep(extras);
+        if (fields.number() == field::Attribute::name)
+            name = fields.text();
+        else if (fields.number() == field::Attribute::type)
+            type = fields.integer();
+        else if (fields.number() == field::Attribute::ref_attr_name)
+            reference = fields.text();
+        else if (is_value_field(fields.number()))
+            fields.skip();
+        else
+            fields.keep(extras);
     }
     try {
         require(!name.empty(), "an attribute has no name");
         require(!attributes.has(name), "is given twice");
-        if (!reference.empty()) attributes.set(name, AttributeReference{reference, static_cast<int>(type)});
-        else attributes.set(name, read_attribute_value(message, type != 0 ? type : derived, scope));
+        if (!reference.empty())
+            attributes.set(name, AttributeReference{reference, static_cast<int>(type)});
+        else
+            attributes.set(name, read_attribute_value(message, type != 0 ? type : derived, scope));
     } catch (const Error& error) {
         throw error.in(fmt::format("attribute '{}'", name));
     }
@@ -78,8 +86,10 @@ AttributeValue GraphReader::read_attribute_value(std::string_view message, int64
     // Visits the fields that hold the value of an attribute of this type.
     const auto each = [&](uint32_t number, const auto& visit) {
         for (Fields fields(message); fields.next();) {
-            if (fields.number() == number) visit(fields);
-            else fields.skip();
+            if (fields.number() == number)
+                visit(fields);
+            else
+                fields.skip();
         }
     };
     switch (static_cast<AttributeType>(type)) {
@@ -120,8 +130,10 @@ AttributeValue GraphReader::read_attribute_value(std::string_view message, int64
             const bool single = static_cast<AttributeType>(type) == AttributeType::t;
             each(single ? F::t : F::tensors, [&](Fields& fields) {
                 const std::string_view tensor = fields.view();
-                if (TensorReader::is_known(tensor)) values.push_back(tensors_.read(tensor).tensor);
-                else known = false;
+                if (TensorReader::is_known(tensor))
+                    values.push_back(tensors_.read(tensor).tensor);
+                else
+                    known = false;
             });
             if (!known) break;
             if (!single) return values;

@@ -45,7 +45,8 @@ bool Fields::next() {
 }
 
 void Fields::wrong_type(std::string_view expected) const {
-    fail("field {} holds {} where {} is expected: the file is damaged", number(), type_name(reader_.wire_type()), expected);
+    fail("field {} holds {} where {} is expected: the file is damaged", number(),
+         type_name(reader_.wire_type()), expected);
 }
 
 int64_t Fields::integer() {
@@ -102,8 +103,8 @@ std::string_view Fields::fixed(size_t width) {
         return {data, width};
     }
     const std::string_view run = view();
-    require(run.size() % width == 0, "field {} has {} bytes, not a multiple of {}: the file is damaged", number(),
-            run.size(), width);
+    require(run.size() % width == 0, "field {} has {} bytes, not a multiple of {}: the file is damaged",
+            number(), run.size(), width);
     return run;
 }
 

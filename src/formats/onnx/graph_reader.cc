@@ -31,7 +31,9 @@ ValueInfo read_value_info(std::string_view message) {
                 const std::string_view type = fields.view();
                 info.type = read_type(type, annotated);
                 // Denotations have no place in ValueType: the whole type is kept, for as long as it stays true.
-                if (annotated) protozero::pbf_writer(info.foreign).add_message(field::ValueInfo::type, type.data(), type.size());
+                if (annotated)
+                    protozero::pbf_writer(info.foreign)
+                        .add_message(field::ValueInfo::type, type.data(), type.size());
                 break;
             }
             default:
@@ -49,8 +51,10 @@ void describe_value(Value& value, ValueInfo&& info) {
 
 void collect_outputs(std::string_view node, std::vector<std::string>& names) {
     for (Fields fields(node); fields.next();) {
-        if (fields.number() == field::Node::output) names.push_back(fields.text());
-        else fields.skip();
+        if (fields.number() == field::Node::output)
+            names.push_back(fields.text());
+        else
+            fields.skip();
     }
 }
 
@@ -58,11 +62,15 @@ std::string node_title(std::string_view message, size_t index) {
     std::string name;
     std::string op;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field::Node::name) name = fields.text();
-        else if (fields.number() == field::Node::op_type) op = fields.text();
-        else fields.skip();
+        if (fields.number() == field::Node::name)
+            name = fields.text();
+        else if (fields.number() == field::Node::op_type)
+            op = fields.text();
+        else
+            fields.skip();
     }
-    return name.empty() ? fmt::format("operator {} ({})", index, op) : fmt::format("operator '{}' ({})", name, op);
+    return name.empty() ? fmt::format("operator {} ({})", index, op)
+                        : fmt::format("operator '{}' ({})", name, op);
 }
 
 // Calls `read` and puts `context` in front of the message of what it throws.
@@ -86,9 +94,12 @@ void within(Context context, Read read) {
 std::pair<std::string, int64_t> read_opset(std::string_view message) {
     std::pair<std::string, int64_t> opset;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field::OperatorSet::domain) opset.first = fields.text();
-        else if (fields.number() == field::OperatorSet::version) opset.second = fields.integer();
-        else fields.skip();
+        if (fields.number() == field::OperatorSet::domain)
+            opset.first = fields.text();
+        else if (fields.number() == field::OperatorSet::version)
+            opset.second = fields.integer();
+        else
+            fields.skip();
     }
     return opset;
 }
@@ -96,9 +107,12 @@ std::pair<std::string, int64_t> read_opset(std::string_view message) {
 std::pair<std::string, std::string> read_entry(std::string_view message) {
     std::pair<std::string, std::string> entry;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field::Entry::key) entry.first = fields.text();
-        else if (fields.number() == field::Entry::value) entry.second = fields.text();
-        else fields.skip();
+        if (fields.number() == field::Entry::key)
+            entry.first = fields.text();
+        else if (fields.number() == field::Entry::value)
+            entry.second = fields.text();
+        else
+            fields.skip();
     }
     return entry;
 }
@@ -115,8 +129,10 @@ void GraphReader::read_graph(std::string_view message, Graph& graph, Scope* pare
     Scope scope{graph, parent};
     size_t index = 0;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field::Graph::node) read_node(fields.view(), index++, scope);
-        else fields.skip();
+        if (fields.number() == field::Graph::node)
+            read_node(fields.view(), index++, scope);
+        else
+            fields.skip();
     }
     add_outputs(message, scope);
     graph.sort();
@@ -186,7 +202,8 @@ void GraphReader::declare_values(std::string_view message, Graph& graph) {
     for (const std::string& name : computed)
         if (!name.empty()) graph.add_value(name);
     for (ValueInfo& info : infos)
-        if (Value* value = graph.find(info.name); value != nullptr && !value->is_constant() && !value->is_input())
+        if (Value* value = graph.find(info.name);
+            value != nullptr && !value->is_constant() && !value->is_input())
             describe_value(*value, std::move(info));
 }
 
@@ -206,63 +223,67 @@ void GraphReader::add_outputs(std::string_view message, Scope& scope) {
         ValueInfo info = read_value_info(fields.view());
         Value* value = resolve(info.name, &scope);
         require(value != nullptr, "output '{}' is computed nowhere", info.name);
-        const bool untyped = value->type.dtype == DType::undefined && !value->type.shape && value->type.foreign.empty();
+        const bool untyped =
+            value->type.dtype == DType::undefined && !value->type.shape && value->type.foreign.empty();
         if (untyped && value->producer() != nullptr) value->type = info.type;
-        scope.graph.add_output({info.name, value, std::move(info.type), std::move(info.doc), std::move(info.foreign)});
+        scope.graph.add_output(
+            {info.name, value, std::move(info.type), std::move(info.doc), std::move(info.foreign)});
     }
 }
 
 void GraphReader::read_node(std::string_view message, size_t index, Scope& scope) {
-    within([&] { return node_title(message, index); }, [&] {
-        std::string op;
-        std::string domain;
-        std::vector<Value*> inputs;
-        std::vector<Value*> outputs;
-        Attributes attributes;
-        Node rest;            // what add_node does not take
-        std::string extras;  // of attributes; they come first, as the writer puts them
-        for (Fields fields(message); fields.next();) {
-            switch (fields.number()) {
-                case field::Node::input: {
-                    const std::string name = fields.text();
-                    inputs.push_back(name.empty() ? nullptr : resolve(name, &scope));
-                    require(name.empty() || inputs.back() != nullptr, "input '{}' is defined nowhere", name);
-                    break;
-                }
-                case field::Node::output: {
-                    const std::string name = fields.text();
-                    outputs.push_back(name.empty() ? nullptr : scope.graph.find(name));
-                    break;
-                }
-                case field::Node::name:
-                    rest.name = fields.text();
-                    break;
-                case field::Node::op_type:
-                    op = fields.text();
-                    break;
-                case field::Node::domain:
-                    domain = fields.text();
-                    break;
-                case field::Node::overload:
-                    rest.overload = fields.text();
-                    break;
-                case field::Node::doc_string:
-                    rest.doc = fields.text();
-                    break;
-                case field::Node::attribute:
-                    read_attribute(fields.view(), scope, attributes, field::Node::attribute, extras);
-                    break;
-                default:
-                    fields.keep(rest.foreign);
-            }
-        }
-        require(!op.empty(), "the operator type is missing");
-        Node* node = scope.graph.add_node(op, std::move(inputs), std::move(outputs), std::move(attributes),
-                                          std::move(rest.name), domain);
-        node->doc = std::move(rest.doc);
-        node->overload = std::move(rest.overload);
-        node->foreign = extras + rest.foreign;
-    });
+    within([&] { return node_title(message, index); },
+           [&] {
+               std::string op;
+               std::string domain;
+               std::vector<Value*> inputs;
+               std::vector<Value*> outputs;
+               Attributes attributes;
+               Node rest;           // what add_node does not take
+               std::string extras;  // of attributes; they come first, as the writer puts them
+               for (Fields fields(message); fields.next();) {
+                   switch (fields.number()) {
+                       case field::Node::input: {
+                           const std::string name = fields.text();
+                           inputs.push_back(name.empty() ? nullptr : resolve(name, &scope));
+                           require(name.empty() || inputs.back() != nullptr, "input '{}' is defined nowhere",
+                                   name);
+                           break;
+                       }
+                       case field::Node::output: {
+                           const std::string name = fields.text();
+                           outputs.push_back(name.empty() ? nullptr : scope.graph.find(name));
+                           break;
+                       }
+                       case field::Node::name:
+                           rest.name = fields.text();
+                           break;
+                       case field::Node::op_type:
+                           op = fields.text();
+                           break;
+                       case field::Node::domain:
+                           domain = fields.text();
+                           break;
+                       case field::Node::overload:
+                           rest.overload = fields.text();
+                           break;
+                       case field::Node::doc_string:
+                           rest.doc = fields.text();
+                           break;
+                       case field::Node::attribute:
+                           read_attribute(fields.view(), scope, attributes, field::Node::attribute, extras);
+                           break;
+                       default:
+                           fields.keep(rest.foreign);
+                   }
+               }
+               require(!op.empty(), "the operator type is missing");
+               Node* node = scope.graph.add_node(op, std::move(inputs), std::move(outputs),
+                                                 std::move(attributes), std::move(rest.name), domain);
+               node->doc = std::move(rest.doc);
+               node->overload = std::move(rest.overload);
+               node->foreign = extras + rest.foreign;
+           });
 }
 
 Function GraphReader::read_function(std::string_view message) {
@@ -297,7 +318,8 @@ Function GraphReader::read_function(std::string_view message) {
                 function.attributes.push_back(fields.text());
                 break;
             case field::Function::attribute_proto:
-                read_attribute(fields.view(), scope, function.defaults, field::Function::attribute_proto, extras);
+                read_attribute(fields.view(), scope, function.defaults, field::Function::attribute_proto,
+                               extras);
                 break;
             case field::Function::opset_import:
                 function.opsets.push_back(read_opset(fields.view()));
@@ -313,28 +335,31 @@ Function GraphReader::read_function(std::string_view message) {
         }
     }
     function.foreign.insert(0, extras);
-    within([&] { return fmt::format("function '{}.{}'", function.domain, function.name); }, [&] {
-        function.body.name = function.name;
-        for (const std::string& name : inputs) {
-            require(!name.empty(), "an input has no name");
-            function.body.add_input(name, {});
-        }
-        for (const std::string& name : computed)
-            if (!name.empty()) function.body.add_value(name);
-        for (ValueInfo& info : infos)
-            if (Value* value = function.body.find(info.name)) describe_value(*value, std::move(info));
-        size_t index = 0;
-        for (Fields fields(message); fields.next();) {
-            if (fields.number() == field::Function::node) read_node(fields.view(), index++, scope);
-            else fields.skip();
-        }
-        for (const std::string& name : outputs) {
-            Value* value = function.body.find(name);
-            require(value != nullptr, "output '{}' is computed nowhere", name);
-            function.body.add_output(value);
-        }
-        function.body.sort();
-    });
+    within([&] { return fmt::format("function '{}.{}'", function.domain, function.name); },
+           [&] {
+               function.body.name = function.name;
+               for (const std::string& name : inputs) {
+                   require(!name.empty(), "an input has no name");
+                   function.body.add_input(name, {});
+               }
+               for (const std::string& name : computed)
+                   if (!name.empty()) function.body.add_value(name);
+               for (ValueInfo& info : infos)
+                   if (Value* value = function.body.find(info.name)) describe_value(*value, std::move(info));
+               size_t index = 0;
+               for (Fields fields(message); fields.next();) {
+                   if (fields.number() == field::Function::node)
+                       read_node(fields.view(), index++, scope);
+                   else
+                       fields.skip();
+               }
+               for (const std::string& name : outputs) {
+                   Value* value = function.body.find(name);
+                   require(value != nullptr, "output '{}' is computed nowhere", name);
+                   function.body.add_output(value);
+               }
+               function.body.sort();
+           });
     return function;
 }
 

@@ -54,8 +54,10 @@ struct ForeignParts {
             }
             auto& [name, extras] = of_attributes.emplace_back();
             for (Fields attribute(fields.view()); attribute.next();) {
-                if (attribute.number() == field::Attribute::name) name = attribute.text();
-                else attribute.keep(extras);
+                if (attribute.number() == field::Attribute::name)
+                    name = attribute.text();
+                else
+                    attribute.keep(extras);
             }
         }
     }
@@ -102,23 +104,27 @@ Message GraphWriter::write_graph(const Graph& graph, const Names* outer) const {
     const auto list_constants_before = [&](int id) {
         for (; listed != constants.end() && (*listed)->id() < id; ++listed)
             if ((*listed)->listed_as_input || (list_constants_ && outer == nullptr))
-                message.message(field::Graph::input, write_value_info(names(*listed), (*listed)->type, {}, {}));
+                message.message(field::Graph::input,
+                                write_value_info(names(*listed), (*listed)->type, {}, {}));
     };
     for (const Value* input : graph.inputs()) {
         list_constants_before(input->id());
-        message.message(field::Graph::input, write_value_info(names(input), input->type, input->doc, input->foreign));
+        message.message(field::Graph::input,
+                        write_value_info(names(input), input->type, input->doc, input->foreign));
     }
     list_constants_before(graph.value_limit());
 
     std::unordered_set<std::string> outputs(names.outputs().begin(), names.outputs().end());
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
         const Graph::Output& output = graph.outputs()[i];
-        message.message(field::Graph::output, write_value_info(names.outputs()[i], output.type, output.doc, output.foreign));
+        message.message(field::Graph::output,
+                        write_value_info(names.outputs()[i], output.type, output.doc, output.foreign));
     }
     for (const Value* value : graph.values()) {
         if (value->producer() == nullptr || outputs.contains(names(value))) continue;
         if (!is_worth_writing(*value)) continue;
-        message.message(field::Graph::value_info, write_value_info(names(value), value->type, value->doc, value->foreign));
+        message.message(field::Graph::value_info,
+                        write_value_info(names(value), value->type, value->doc, value->foreign));
     }
     message.verbatim(graph.foreign);
     return message;
@@ -190,7 +196,8 @@ Message GraphWriter::write_node(const Node& node, const Names& names) const {
     return message;
 }
 
-Message GraphWriter::write_attribute(const std::string& name, const AttributeValue& value, const Names& names) const {
+Message GraphWriter::write_attribute(const std::string& name, const AttributeValue& value,
+                                     const Names& names) const {
     using F = field::Attribute;
     Message message;
     if (const auto* foreign = std::get_if<ForeignAttribute>(&value)) {
@@ -224,7 +231,8 @@ Message GraphWriter::write_attribute(const std::string& name, const AttributeVal
         for (const std::string& entry : *texts) message.bytes(F::strings, entry);
         type = AttributeType::strings;
     } else if (const auto* tensors = std::get_if<std::vector<Tensor>>(&value)) {
-        for (const Tensor& entry : *tensors) message.message(F::tensors, write_tensor(entry, {}, attribute_data()));
+        for (const Tensor& entry : *tensors)
+            message.message(F::tensors, write_tensor(entry, {}, attribute_data()));
         type = AttributeType::tensors;
     } else if (const auto* graphs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&value)) {
         for (const auto& entry : *graphs) message.message(F::graphs, write_graph(*entry, &names));

@@ -11,7 +11,8 @@ namespace kilter::onnx {
 class GraphWriter {
   public:
     //! `list_constants`: the outermost graph lists its constants as inputs, as IR versions before 4 ask for.
-    GraphWriter(ExternalData* external, bool list_constants) : external_(external), list_constants_(list_constants) {}
+    GraphWriter(ExternalData* external, bool list_constants)
+        : external_(external), list_constants_(list_constants) {}
 
     Message write_graph(const Graph& graph, const Names* outer = nullptr) const;
     Message write_function(const Function& function) const;

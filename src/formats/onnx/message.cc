@@ -41,7 +41,8 @@ void Message::text(uint32_t field, std::string_view value) {
 void Message::message(uint32_t field, const Message& child) {
     tag(field, static_cast<uint32_t>(pbf_wire_type::length_delimited));
     protozero::add_varint_to_buffer(&text_, child.size());
-    for (const Blob& blob : child.blobs_) blobs_.push_back({text_.size() + blob.position, blob.data, blob.size});
+    for (const Blob& blob : child.blobs_)
+        blobs_.push_back({text_.size() + blob.position, blob.data, blob.size});
     text_ += child.text_;
     blob_bytes_ += child.blob_bytes_;
 }

@@ -23,9 +23,12 @@ Names::Names(const Graph& graph, const Names* outer) {
         const bool free = !taken_.contains(output.name);
         require(free || outer != nullptr, "output '{}' has the name of another value", output.name);
         outputs_.push_back(unused(output.name));
-        const bool can_take_the_name = value->producer() != nullptr || (value->is_constant() && value->name() == output.name);
-        if (known == names_.end() && can_take_the_name) names_.emplace(value, outputs_.back());
-        else copies_.emplace_back(value, outputs_.back());
+        const bool can_take_the_name =
+            value->producer() != nullptr || (value->is_constant() && value->name() == output.name);
+        if (known == names_.end() && can_take_the_name)
+            names_.emplace(value, outputs_.back());
+        else
+            copies_.emplace_back(value, outputs_.back());
     }
     for (const Value* value : graph.values())
         if (!names_.contains(value)) names_.emplace(value, unused(value->name()));

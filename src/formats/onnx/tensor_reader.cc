@@ -42,7 +42,8 @@ void check_bytes(size_t found, DType dtype, const Shape& shape) {
 }
 
 // float_data and double_data: one packed run is used in place, anything else is gathered.
-Tensor read_fixed(std::string_view message, DType dtype, Shape shape, const std::shared_ptr<const void>& keeper) {
+Tensor read_fixed(std::string_view message, DType dtype, Shape shape,
+                  const std::shared_ptr<const void>& keeper) {
     const uint32_t wanted = data_field(dtype);
     const size_t width = wanted == field_::float_data ? 4 : 8;
     std::vector<std::string_view> runs;
@@ -71,8 +72,10 @@ Tensor read_integers(std::string_view message, DType dtype, Shape shape) {
     const uint32_t wanted = data_field(dtype);
     std::vector<int64_t> values;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == wanted) fields.append_integers(values);
-        else fields.skip();
+        if (fields.number() == wanted)
+            fields.append_integers(values);
+        else
+            fields.skip();
     }
     const size_t width = bits(dtype) < 8 ? 1 : static_cast<size_t>(bits(dtype) / 8);
     check_bytes(values.size() * width, dtype, shape);
@@ -83,18 +86,21 @@ Tensor read_integers(std::string_view message, DType dtype, Shape shape) {
         to += width;
     }
     if (dtype == DType::boolean)
-        for (int64_t i = 0; i < tensor.size(); ++i) store_int(dtype, tensor.raw_mutable(), i, values[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < tensor.size(); ++i)
+            store_int(dtype, tensor.raw_mutable(), i, values[static_cast<size_t>(i)]);
     return tensor;
 }
 
 Tensor read_strings(std::string_view message, Shape shape) {
     std::vector<std::string> values;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field_::string_data) values.push_back(fields.text());
-        else fields.skip();
+        if (fields.number() == field_::string_data)
+            values.push_back(fields.text());
+        else
+            fields.skip();
     }
-    require(static_cast<int64_t>(values.size()) == element_count(shape), "has {} strings, but its shape is {}",
-            values.size(), to_string(shape));
+    require(static_cast<int64_t>(values.size()) == element_count(shape),
+            "has {} strings, but its shape is {}", values.size(), to_string(shape));
     return Tensor::strings(std::move(shape), std::move(values));
 }
 
@@ -120,8 +126,10 @@ std::filesystem::path checked_location(const std::string& location) {
 bool TensorReader::is_known(std::string_view message) {
     int64_t data_type = 0;
     for (Fields fields(message); fields.next();) {
-        if (fields.number() == field_::data_type) data_type = fields.integer();
-        else fields.skip();
+        if (fields.number() == field_::data_type)
+            data_type = fields.integer();
+        else
+            fields.skip();
     }
     return is_onnx_dtype(data_type);
 }
@@ -201,16 +209,20 @@ Tensor TensorReader::external(std::string_view message, DType dtype, Shape shape
         std::string key;
         std::string value;
         for (Fields entry(fields.view()); entry.next();) {
-            if (entry.number() == field::Entry::key) key = entry.text();
-            else if (entry.number() == field::Entry::value) value = entry.text();
-            else entry.skip();
+            if (entry.number() == field::Entry::key)
+                key = entry.text();
+            else if (entry.number() == field::Entry::value)
+                value = entry.text();
+            else
+                entry.skip();
         }
         if (key == "location") location = value;
         if (key == "offset") offset = parse_number(key, value);
         if (key == "length") length = parse_number(key, value);
     }
     require(dtype != DType::string, "external data cannot hold strings");
-    require(directory_.has_value(), "external data '{}' cannot be found: the model was given as bytes, without a directory",
+    require(directory_.has_value(),
+            "external data '{}' cannot be found: the model was given as bytes, without a directory",
             location);
     const std::filesystem::path path = checked_location(location);
     std::shared_ptr<const MappedFile>& file = files_[path.string()];
@@ -219,8 +231,8 @@ Tensor TensorReader::external(std::string_view message, DType dtype, Shape shape
     if (length) check_bytes(*length, dtype, shape);
     const size_t size = file->bytes().size();
     require(offset <= size && needed <= size - offset,
-            "external data: {} bytes at offset {} of '{}' are needed, but the file has {} bytes", needed, offset, location,
-            size);
+            "external data: {} bytes at offset {} of '{}' are needed, but the file has {} bytes", needed,
+            offset, location, size);
     return Tensor::mapped(dtype, std::move(shape), file->bytes().data() + offset, file);
 }
 
@@ -252,8 +264,8 @@ NamedTensor TensorReader::read_sparse(std::string_view message) {
         const size_t bytes = byte_count(kept.dtype(), count);
         // A few stored bytes must not be able to ask for any amount of memory.
         constexpr size_t kAlwaysAllowed = 16U << 20U;
-        require(bytes <= kAlwaysAllowed || bytes / 1000 <= kept.bytes(), "{} would need {} bytes for {} stored values",
-                to_string(shape), bytes, kept.size());
+        require(bytes <= kAlwaysAllowed || bytes / 1000 <= kept.bytes(),
+                "{} would need {} bytes for {} stored values", to_string(shape), bytes, kept.size());
         const std::vector<int64_t> places = indices.tensor.to_ints();
         const size_t stored = static_cast<size_t>(kept.size());
         const bool linear = indices.tensor.rank() == 1;
@@ -266,7 +278,8 @@ NamedTensor TensorReader::read_sparse(std::string_view message) {
             int64_t place = linear ? places[i] : 0;
             for (size_t axis = 0; axis < shape.size() && !linear; ++axis) {
                 const int64_t index = places[i * shape.size() + axis];
-                require(index >= 0 && index < shape[axis], "index {} is outside of {}", index, to_string(shape));
+                require(index >= 0 && index < shape[axis], "index {} is outside of {}", index,
+                        to_string(shape));
                 place = place * shape[axis] + index;
             }
             require(place >= 0 && place < count, "index {} is outside of {}", place, to_string(shape));

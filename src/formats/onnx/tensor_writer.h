@@ -15,13 +15,16 @@ namespace kilter::onnx {
 //! Lays out the external file. Tensors that share their memory are stored once.
 class ExternalData {
   public:
-    ExternalData(std::string location, size_t threshold) : location_(std::move(location)), threshold_(threshold) {}
+    ExternalData(std::string location, size_t threshold)
+        : location_(std::move(location)), threshold_(threshold) {}
 
     //! Whether tensors of attributes go outside too. Few runtimes read those, so only a model too large for one file needs it.
     bool with_attributes = false;
 
     const std::string& location() const { return location_; }
-    bool takes(const Tensor& tensor) const { return tensor.dtype() != DType::string && tensor.bytes() >= threshold_; }
+    bool takes(const Tensor& tensor) const {
+        return tensor.dtype() != DType::string && tensor.bytes() >= threshold_;
+    }
     size_t place(const Tensor& tensor);  // its offset
     bool empty() const { return tensors_.empty(); }
     void write(OutputFile& file) const;

@@ -54,8 +54,10 @@ ValueType read_type(std::string_view message, bool& annotated) {
                 switch (tensor.number()) {
                     case field::TensorType::elem_type: {
                         const int64_t element = tensor.integer();
-                        if (is_onnx_dtype(element)) type.dtype = dtype_from_onnx(element);
-                        else if (element != 0) is_tensor = false;
+                        if (is_onnx_dtype(element))
+                            type.dtype = dtype_from_onnx(element);
+                        else if (element != 0)
+                            is_tensor = false;
                         break;
                     }
                     case field::TensorType::shape:
@@ -67,8 +69,10 @@ ValueType read_type(std::string_view message, bool& annotated) {
                 }
             }
         } else {
-            if (fields.number() == field::Type::denotation) annotated = true;
-            else is_tensor = false;
+            if (fields.number() == field::Type::denotation)
+                annotated = true;
+            else
+                is_tensor = false;
             fields.skip();
         }
     }
@@ -88,8 +92,10 @@ std::string write_type(const ValueType& type) {
         Message shape;
         for (const Dim& dim : *type.shape) {
             Message entry;
-            if (dim.known()) entry.integer(field::Dimension::dim_value, dim.value);
-            else entry.text(field::Dimension::dim_param, dim.symbol);
+            if (dim.known())
+                entry.integer(field::Dimension::dim_value, dim.value);
+            else
+                entry.text(field::Dimension::dim_param, dim.symbol);
             shape.message(field::TensorShape::dim, entry);
         }
         tensor.message(field::TensorType::shape, shape);

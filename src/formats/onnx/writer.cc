@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/output_file.h"
 #include "base/fail.h"
+#include "base/output_file.h"
 #include "formats/onnx/graph_writer.h"
 #include "formats/onnx/schema.h"
 #include "kilter/formats/onnx.h"
@@ -21,7 +21,8 @@ bool uses_domain(const Graph& graph, std::string_view domain) {
     return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
         if (node->domain() == domain) return true;
         const std::vector<Graph*> bodies = node->subgraphs();
-        return std::any_of(bodies.begin(), bodies.end(), [&](const Graph* body) { return uses_domain(*body, domain); });
+        return std::any_of(bodies.begin(), bodies.end(),
+                           [&](const Graph* body) { return uses_domain(*body, domain); });
     });
 }
 
@@ -61,8 +62,9 @@ void write(const Model& model, const std::filesystem::path& path, const WriteOpt
             external.with_attributes = true;
             message = write_model(model, &external);
         }
-        require(message.size() <= kMaxMessage, "the model has {} bytes without its weights; ONNX files hold at most {}",
-                message.size(), kMaxMessage);
+        require(message.size() <= kMaxMessage,
+                "the model has {} bytes without its weights; ONNX files hold at most {}", message.size(),
+                kMaxMessage);
         OutputFile file(path);
         message.visit([&](const void* data, size_t size) { file.write(data, size); });
         if (!external.empty()) {
@@ -80,7 +82,8 @@ void write(const Model& model, const std::filesystem::path& path, const WriteOpt
 
 std::string write_bytes(const Model& model) {
     const Message message = write_model(model, nullptr);
-    require(message.size() <= kMaxMessage, "the model has {} bytes; write it to a file, which can hold weights over {} bytes",
+    require(message.size() <= kMaxMessage,
+            "the model has {} bytes; write it to a file, which can hold weights over {} bytes",
             message.size(), kMaxMessage);
     return message.str();
 }
