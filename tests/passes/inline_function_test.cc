@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "engine/ref/executor.h"
@@ -135,8 +136,8 @@ TEST(InlineFunction, RefusesRecursionAndExplosion) {
 
     Model explosive = model_of("F0");
     for (int i = 0; i < 40; ++i) {
-        Function twice = function(("F" + std::to_string(i)).c_str());
-        const std::string next = i == 39 ? "Relu" : "F" + std::to_string(i + 1);
+        Function twice = function(fmt::format("F{}", i).c_str());
+        const std::string next = i == 39 ? "Relu" : fmt::format("F{}", i + 1);
         const char* domain = i == 39 ? "" : "local";
         Value* value = twice.body.add_input("a", {});
         value = twice.body.add(next, {value}, {}, {}, domain);

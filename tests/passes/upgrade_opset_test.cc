@@ -1,7 +1,7 @@
 // canonicalize: every operator form of an older opset keeps its meaning in the canonical one.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <fmt/format.h>
 
 #include "engine/ref/executor.h"
 #include "kilter/base/error.h"
@@ -35,11 +35,11 @@ struct OneOperator {
         Graph& graph = model.graph;
         std::vector<Value*> arguments;
         for (size_t i = 0; i < inputs.size(); ++i)
-            arguments.push_back(graph.add_input(i == 0 ? "x" : "x" + std::to_string(i), inputs[i]));
+            arguments.push_back(graph.add_input(i == 0 ? "x" : fmt::format("x{}", i), inputs[i]));
         for (const Tensor& tensor : constants)
             arguments.push_back(tensor.empty() ? nullptr : graph.add_constant(tensor));
         std::vector<Value*> results;
-        for (size_t i = 0; i < outputs; ++i) results.push_back(graph.add_value("y" + std::to_string(i)));
+        for (size_t i = 0; i < outputs; ++i) results.push_back(graph.add_value(fmt::format("y{}", i)));
         node = graph.add_node(op, arguments, results, std::move(given), "node");
         for (Value* result : results) graph.add_output(result);
     }
