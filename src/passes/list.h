@@ -13,6 +13,7 @@ bool merge_duplicates(Graph& graph);
 bool simplify_reshapes(Graph& graph);
 bool sink_transposes(Graph& graph);
 bool sink_shapes(Graph& graph);
+bool simplify_clips(Graph& graph);
 bool recognize_activations(Graph& graph);
 bool recognize_gelu(Graph& graph);
 bool recognize_layer_norm(Graph& graph);

@@ -20,6 +20,7 @@ constexpr std::array kPasses{
     Pass{"sink_transposes", sink_transposes,
          "transposes move towards the outputs, where they merge and cancel"},
     Pass{"sink_shapes", sink_shapes, "Shape asks the last of several values of one shape"},
+    Pass{"simplify_clips", simplify_clips, "Clip, Relu, Min and Max in a row become one Clip"},
     Pass{"recognize_activations", recognize_activations,
          "Swish, HardSigmoid, HardSwish and Mish from their spelled-out forms"},
     Pass{"recognize_gelu", recognize_gelu, "Gelu from its erf and tanh forms"},

@@ -75,6 +75,26 @@ Value* returned_input(const Graph& graph, const Node& node) {
     return nullptr;
 }
 
+// An operand need not be expanded for an operator that broadcasts, when another one has the full shape
+// already.
+bool bypass_expand(Graph& graph, Node& node) {
+    if (!is_any(node, {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Where", "And", "Or", "Equal"}))
+        return false;
+    bool changed = false;
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+        const Node* expand = produced_by(node.input(i), "Expand");
+        if (expand == nullptr || !same_shape(node.input(i), node.output())) continue;
+        for (size_t j = 0; j < node.inputs().size(); ++j) {
+            if (j == i || node.input(j) == node.input(i) || !same_shape(node.input(j), node.output()))
+                continue;
+            graph.set_input(node, i, expand->input(0));
+            changed = true;
+            break;
+        }
+    }
+    return changed;
+}
+
 }  // namespace
 
 //! Identity, Dropout at inference, and Cast, Reshape, Transpose, Slice, Pad, Tile, Expand, Concat, Split and
@@ -82,7 +102,7 @@ Value* returned_input(const Graph& graph, const Node& node) {
 bool remove_identities(Graph& graph) {
     return rewrite_all(graph, [](Graph& g, Node& node) {
         Value* x = returned_input(g, node);
-        if (x == nullptr) return false;
+        if (x == nullptr) return bypass_expand(g, node);
         substitute(g, node.output(), x);
         return true;
     });

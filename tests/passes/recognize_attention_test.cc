@@ -83,6 +83,47 @@ TEST(RecognizeAttention, KnowsLoweredProducts) {
     s.expect_recognized();
 }
 
+TEST(RecognizeAttention, KnowsMasksThatSelect) {
+    for (const float fill : {-INFINITY, -3.4e38F}) {
+        for (const bool where_true : {false, true}) {
+            Spelling s;
+            Value* keys = s.graph.add_constant(
+                Tensor::of<bool>({1, 1, 1, 4}, {where_true, !where_true, where_true, !where_true}));
+            Value* bias = s.graph.add_input("bias", {DType::f32, {3, 4}});
+            Value* scores = s.scaled(s.scores(s.q, s.transposed(s.k, {0, 1, 3, 2})), 0.4F);
+            Value* number = scalar(s.graph, fill);
+            Value* selected = where_true ? s.graph.add("Where", {keys, number, scores})
+                                         : s.graph.add("Where", {keys, scores, number});
+            s.finish(s.graph.add("Add", {selected, bias}));
+            s.expect_recognized(3);
+        }
+    }
+}
+
+TEST(RecognizeAttention, KnowsThreeAxes) {
+    for (const std::vector<int64_t>& perm : {std::vector<int64_t>{0, 2, 1}, std::vector<int64_t>{1, 2, 0}}) {
+        Graph graph;
+        Value* q = graph.add_input("q", {DType::f32, {6, 3, 5}});
+        Value* k = graph.add_input("k", {DType::f32, perm[0] == 0 ? Dims{6, 4, 5} : Dims{4, 6, 5}});
+        Value* v = graph.add_input("v", {DType::f32, {6, 4, 2}});
+        Value* mask = graph.add_input("mask", {DType::f32, {6, 1, 4}});
+        Value* scores = graph.add("MatMul", {q, graph.add("Transpose", {k}, ints_attribute("perm", perm))});
+        Value* logits = graph.add("Add", {graph.add("Mul", {scores, scalar(graph, 0.3F)}), mask});
+        graph.add_output(graph.add("MatMul", {graph.add("Softmax", {logits}), v}), "y");
+        expect_keeps_function(graph, recognize_attention);
+        EXPECT_EQ(graph.count("Attention", kKilterDomain), 1U);
+        EXPECT_EQ(graph.count("Softmax") + graph.count("MatMul"), 0U);
+    }
+}
+
+TEST(RecognizeAttention, LeavesSelectionsThatDoNotVanish) {
+    Spelling s;
+    Value* keys = s.graph.add_constant(Tensor::of<bool>({4}, {true, false, true, false}));
+    s.finish(
+        s.graph.add("Where", {keys, scalar(s.graph, -5), s.scores(s.q, s.transposed(s.k, {0, 1, 3, 2}))}));
+    expect_untouched(s.graph, recognize_attention);
+}
+
 TEST(RecognizeAttention, LeavesFetchedProbabilities) {
     Spelling s;
     Value* probabilities = s.graph.add("Softmax", {s.scores(s.q, s.transposed(s.k, {0, 1, 3, 2}))});

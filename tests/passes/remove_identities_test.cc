@@ -32,6 +32,25 @@ TEST(RemoveIdentities, KeepsAnOutputThatIsAnInput) {
     expect_keeps_function(graph, remove_identities);
 }
 
+TEST(RemoveIdentities, BroadcastingNeedsNoExpand) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {Dim("batch"), 3, 4}});
+    Value* small = graph.add_input("small", {DType::f32, {3, 1}});
+    Value* expanded = graph.add("Expand", {small, graph.add("Shape", {x})});
+    graph.add_output(graph.add("Mul", {x, expanded}), "y");
+    expect_keeps_function(graph, remove_identities);
+    EXPECT_EQ(graph.nodes().size(), 1U);
+}
+
+TEST(RemoveIdentities, LeavesAnExpandThatGivesTheShape) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {1, 4}});
+    Value* expanded = graph.add("Expand", {x, ints(graph, {3, 4})});
+    graph.add_output(graph.add("Add", {expanded, expanded}), "y");
+    graph.add_output(graph.add("Mul", {expanded, x}), "z");
+    expect_untouched(graph, remove_identities);
+}
+
 TEST(RemoveIdentities, LeavesWhatChangesShapeOrValues) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 3}});
