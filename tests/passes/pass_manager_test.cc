@@ -8,9 +8,9 @@ namespace {
 using namespace testing;
 
 bool run_optimize(Graph& graph) {
-    const std::string before = summary(graph);
+    const std::string before = print(graph);
     optimize(graph);
-    return summary(graph) != before;
+    return print(graph) != before;
 }
 
 Value* linear(Graph& graph, Value* x, int64_t from, int64_t to, unsigned seed) {
@@ -62,10 +62,11 @@ TEST(Optimize, FusesATransformerBlock) {
     expect_keeps_function(graph, run_optimize);
     EXPECT_EQ(graph.count("Attention", kKilterDomain), 1U);
     EXPECT_EQ(graph.count("LayerNormalization"), 2U);
-    EXPECT_EQ(graph.count("MatMul", kKilterDomain), 6U) << summary(graph);
+    EXPECT_EQ(graph.count("MatMul", kKilterDomain), 6U) << print(graph);
     std::set<std::string> left;
     for (const auto& node : graph.nodes()) left.insert(node->op());
-    EXPECT_EQ(left, (std::set<std::string>{"Attention", "LayerNormalization", "MatMul", "Reshape", "Transpose"}));
+    EXPECT_EQ(left,
+              (std::set<std::string>{"Attention", "LayerNormalization", "MatMul", "Reshape", "Transpose"}));
 }
 
 TEST(Optimize, FusesAResidualBlock) {
@@ -89,7 +90,7 @@ TEST(Optimize, FusesAResidualBlock) {
                                attribute<int64_t>("transB", 1)),
                      "y");
     expect_keeps_function(graph, run_optimize);
-    EXPECT_EQ(graph.nodes().size(), 6U) << summary(graph);
+    EXPECT_EQ(graph.nodes().size(), 6U) << print(graph);
     EXPECT_EQ(graph.count("Conv", kKilterDomain), 2U);
 }
 

@@ -67,19 +67,6 @@ inline void expect_near(const std::vector<Tensor>& found, const std::vector<Tens
     }
 }
 
-//! One operator per line: enough to see what a pass did.
-inline std::string summary(const Graph& graph) {
-    std::string text;
-    for (const auto& node : graph.nodes()) {
-        text += node->domain() + "." + node->op() + " '" + node->name + "'";
-        for (const Value* value : node->inputs()) text += value == nullptr ? " -" : " " + value->name();
-        text += " ->";
-        for (const Value* value : node->outputs()) text += value == nullptr ? " -" : " " + value->name();
-        text += "\n";
-    }
-    return text;
-}
-
 //! Every output keeps its name, its place and, up to rounding, its value; a second run finds nothing to do.
 inline void expect_keeps_function(Graph& graph, PassFunction pass, double tolerance = 1e-5) {
     infer_types(graph);
@@ -87,18 +74,19 @@ inline void expect_keeps_function(Graph& graph, PassFunction pass, double tolera
     const std::vector<Tensor> before = ref::run(graph, inputs);
     std::vector<std::string> names;
     for (const Graph::Output& output : graph.outputs()) names.push_back(output.name);
-    ASSERT_TRUE(pass(graph)) << "the pass found nothing to do:\n" << summary(graph);
+    ASSERT_TRUE(pass(graph)) << "the pass found nothing to do:\n" << print(graph);
     infer_types(graph);
+    ASSERT_NO_THROW(verify(graph)) << print(graph);
     expect_near(ref::run(graph, inputs), before, tolerance);
     for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(graph.outputs()[i].name, names[i]);
-    EXPECT_FALSE(pass(graph)) << "the pass is not idempotent:\n" << summary(graph);
+    EXPECT_FALSE(pass(graph)) << "the pass is not idempotent:\n" << print(graph);
 }
 
 inline void expect_untouched(Graph& graph, PassFunction pass) {
     infer_types(graph);
-    const std::string before = summary(graph);
+    const std::string before = print(graph);
     EXPECT_FALSE(pass(graph));
-    EXPECT_EQ(summary(graph), before);
+    EXPECT_EQ(print(graph), before);
 }
 
 inline Node* find_node(const Graph& graph, std::string_view op, std::string_view domain = {}) {

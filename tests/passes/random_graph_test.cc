@@ -186,15 +186,14 @@ TEST(Optimize, KeepsTheFunctionOfRandomGraphs) {
         Graph& graph = random.graph();
         const std::vector<Tensor> inputs = random_inputs(graph, seed);
         const std::vector<Tensor> before = ref::run(graph, inputs);
-        const std::string source = summary(graph);
+        const std::string source = print(graph);
         optimize(graph);
+        ASSERT_NO_THROW(verify(graph)) << "seed " << seed;
         expect_near(ref::run(graph, inputs), before, 1e-4);
-        ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << "\n"
-                                        << source << "\nbecame\n"
-                                        << summary(graph);
-        const std::string once = summary(graph);
+        ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << "\n" << source << "\nbecame\n" << print(graph);
+        const std::string once = print(graph);
         optimize(graph);
-        ASSERT_EQ(summary(graph), once) << "seed " << seed;
+        ASSERT_EQ(print(graph), once) << "seed " << seed;
     }
 }
 

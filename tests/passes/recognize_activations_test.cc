@@ -11,7 +11,7 @@ Value* ramp(Graph& graph, Value* x) {
 
 void expect_becomes(Graph& graph, std::string_view op) {
     expect_keeps_function(graph, recognize_activations);
-    ASSERT_EQ(graph.nodes().size(), 1U) << summary(graph);
+    ASSERT_EQ(graph.nodes().size(), 1U) << print(graph);
     EXPECT_EQ(graph.nodes()[0]->op(), op);
 }
 

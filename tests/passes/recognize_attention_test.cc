@@ -21,7 +21,7 @@ struct Spelling {
     }
     void expect_recognized(size_t nodes = 1) {
         expect_keeps_function(graph, recognize_attention);
-        EXPECT_EQ(graph.nodes().size(), nodes) << summary(graph);
+        EXPECT_EQ(graph.nodes().size(), nodes) << print(graph);
         EXPECT_EQ(graph.count("Attention", kKilterDomain), 1U);
     }
 };

@@ -26,7 +26,7 @@ struct Spelling {
     void expect_recognized(Value* y) {
         graph.add_output(y, "y");
         expect_keeps_function(graph, recognize_layer_norm);
-        ASSERT_EQ(graph.nodes().size(), 1U) << summary(graph);
+        ASSERT_EQ(graph.nodes().size(), 1U) << print(graph);
         EXPECT_TRUE(graph.nodes()[0]->is("LayerNormalization"));
     }
 };

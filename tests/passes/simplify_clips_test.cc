@@ -13,7 +13,7 @@ Graph with_input() {
 
 void expect_single(Graph& graph, std::string_view op) {
     expect_keeps_function(graph, simplify_clips);
-    ASSERT_EQ(graph.nodes().size(), 1U) << summary(graph);
+    ASSERT_EQ(graph.nodes().size(), 1U) << print(graph);
     EXPECT_EQ(graph.nodes()[0]->op(), op);
 }
 

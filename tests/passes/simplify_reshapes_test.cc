@@ -13,7 +13,7 @@ TEST(SimplifyReshapes, MergesAChain) {
     v = graph.add("Flatten", {v}, attribute<int64_t>("axis", 2));
     graph.add_output(graph.add("Relu", {graph.add("Reshape", {v, ints(graph, {-1, 8, 3})})}), "y");
     expect_keeps_function(graph, simplify_reshapes);
-    EXPECT_EQ(graph.nodes().size(), 2U) << summary(graph);
+    EXPECT_EQ(graph.nodes().size(), 2U) << print(graph);
 }
 
 TEST(SimplifyReshapes, KeepsLinksThatOthersRead) {
@@ -33,7 +33,7 @@ TEST(SimplifyReshapes, MakesAComputedShapeConstant) {
     Value* target = graph.add("Concat", {leading, ints(graph, {2, 3})}, attribute<int64_t>("axis", 0));
     graph.add_output(graph.add("Reshape", {x, target}), "y");
     expect_keeps_function(graph, simplify_reshapes);
-    EXPECT_EQ(graph.nodes().size(), 1U) << summary(graph);
+    EXPECT_EQ(graph.nodes().size(), 1U) << print(graph);
 }
 
 TEST(SimplifyReshapes, LeavesSingleOperators) {

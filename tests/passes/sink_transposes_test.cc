@@ -37,7 +37,7 @@ TEST(SinkTransposes, PassesEverythingBetweenConvolutions) {
                      "y");
     expect_keeps_function(graph, sink_transposes);
     for (int i = 0; i < 3; ++i) remove_identities(graph);
-    EXPECT_EQ(graph.count("Transpose"), 1U) << summary(graph);
+    EXPECT_EQ(graph.count("Transpose"), 1U) << print(graph);
 }
 
 TEST(SinkTransposes, KeepsAxesOfReductions) {
