@@ -77,7 +77,7 @@ Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, con
         !past_v || (past_v->size() == 4 && agree((*past_v)[0], q[0]) && agree((*past_v)[1], sizes.kv_heads) &&
                     agree((*past_v)[2], sizes.past) && agree((*past_v)[3], sizes.v_head)),
         "past_value {} does not fit the value", past_v ? to_string(*past_v) : "");
-    if (sizes.past.known() && sizes.kv_length.known()) sizes.total = sizes.past.value + sizes.kv_length.value;
+    sizes.total = sum(sizes.past, sizes.kv_length);
     return sizes;
 }
 
@@ -91,8 +91,7 @@ void infer(InferContext& context) {
     const DType dtype = context.dtype(0);
     const bool unknown_past = context.has_input(4) && !context.shape(4);
     const Dim total = unknown_past ? Dim() : sizes.total;
-    const Dim features =
-        sizes.v_head.known() && sizes.q_heads.known() ? Dim(sizes.v_head.value * sizes.q_heads.value) : Dim();
+    const Dim features = sizes.packed ? product(sizes.v_head, sizes.q_heads) : Dim();
     context.set_output(0, dtype,
                        sizes.packed ? Dims{sizes.batch, sizes.q_length, features}
                                     : Dims{sizes.batch, sizes.q_heads, sizes.q_length, sizes.v_head});

@@ -24,7 +24,7 @@ struct Sizes {
     int64_t q_heads = 0, kv_heads = 0;
 
     Dims state() const { return {batch, kv_heads, key, value}; }
-    Dims output() const { return {batch, length, value.known() ? Dim(value.value * q_heads) : Dim()}; }
+    Dims output() const { return {batch, length, product(value, q_heads)}; }
 };
 
 Sizes read_sizes(const Attributes& attributes, const Dims& q, const Dims& k, const Dims& v,

@@ -61,6 +61,22 @@ Tensor& store_reals(KernelContext& context, size_t index, DType dtype, const Ten
     return result;
 }
 
+Dim sum(const Dim& a, const Dim& b) {
+    if (!a.known() || !b.known()) return {};
+    int64_t value = 0;
+    require(!__builtin_add_overflow(a.value, b.value, &value), "{} + {} is too large for a dimension",
+            a.value, b.value);
+    return value;
+}
+
+Dim product(const Dim& a, const Dim& b) {
+    if (!a.known() || !b.known()) return {};
+    int64_t value = 0;
+    require(!__builtin_mul_overflow(a.value, b.value, &value), "{} * {} is too large for a dimension",
+            a.value, b.value);
+    return value;
+}
+
 void require_same_dtype(DType expected, DType found, std::string_view what) {
     require(expected == found || expected == DType::undefined || found == DType::undefined,
             "{} must be {} like the input, found {}", what, name(expected), name(found));

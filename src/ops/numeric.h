@@ -25,6 +25,10 @@ Tensor& store_reals(KernelContext& context, size_t index, DType dtype, const Ten
 //! Could both be the same number?
 inline bool agree(const Dim& a, const Dim& b) { return !a.known() || !b.known() || a.value == b.value; }
 
+//! Sum and product of extents; unknown when either is, an Error when they overflow.
+Dim sum(const Dim& a, const Dim& b);
+Dim product(const Dim& a, const Dim& b);
+
 //! Throws unless the types are equal or one is not known yet.
 void require_same_dtype(DType expected, DType found, std::string_view what);
 //! Throws unless `dims` is absent or a list [count].
