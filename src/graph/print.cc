@@ -18,7 +18,8 @@ std::string list_text(const List& list) {
 }
 
 std::string number_text(const Tensor& tensor, int64_t index) {
-    if (tensor.dtype() == DType::boolean) return load_int(tensor.dtype(), tensor.raw(), index) != 0 ? "true" : "false";
+    if (tensor.dtype() == DType::boolean)
+        return load_int(tensor.dtype(), tensor.raw(), index) != 0 ? "true" : "false";
     if (is_integer(tensor.dtype())) return fmt::format("{}", load_int(tensor.dtype(), tensor.raw(), index));
     return fmt::format("{:.6g}", load_double(tensor.dtype(), tensor.raw(), index));
 }
@@ -27,7 +28,8 @@ std::string number_text(const Tensor& tensor, int64_t index) {
 std::string tensor_text(const Tensor& tensor) {
     const bool printable = tensor.dtype() != DType::string && tensor.dtype() != DType::complex64 &&
                            tensor.dtype() != DType::complex128;
-    if (!printable || tensor.rank() > 1 || tensor.size() > kLargestInlineConstant) return to_string(ValueType::of(tensor));
+    if (!printable || tensor.rank() > 1 || tensor.size() > kLargestInlineConstant)
+        return to_string(ValueType::of(tensor));
     std::vector<std::string> numbers;
     for (int64_t i = 0; i < tensor.size(); ++i) numbers.push_back(number_text(tensor, i));
     return tensor.rank() == 0 ? numbers[0] : list_text(numbers);
@@ -43,8 +45,12 @@ std::string attribute_text(const AttributeValue& value) {
         std::string operator()(const std::vector<int64_t>& list) const { return list_text(list); }
         std::string operator()(const std::vector<float>& list) const { return list_text(list); }
         std::string operator()(const std::vector<std::string>& list) const { return list_text(list); }
-        std::string operator()(const std::vector<Tensor>& list) const { return fmt::format("{} tensors", list.size()); }
-        std::string operator()(const std::vector<std::shared_ptr<Graph>>& /*bodies*/) const { return "below"; }
+        std::string operator()(const std::vector<Tensor>& list) const {
+            return fmt::format("{} tensors", list.size());
+        }
+        std::string operator()(const std::vector<std::shared_ptr<Graph>>& /*bodies*/) const {
+            return "below";
+        }
         std::string operator()(const AttributeReference& reference) const { return "@" + reference.name; }
         std::string operator()(const ForeignAttribute& /*foreign*/) const { return "…"; }
     };
@@ -61,7 +67,8 @@ std::string argument_text(const Graph& graph, const Value* value) {
     const Tensor* constant = graph.constant(value);
     if (constant == nullptr) return value->name();
     const std::string text = tensor_text(*constant);
-    return constant->rank() <= 1 && constant->size() <= kLargestInlineConstant ? text : value->name() + ": " + text;
+    return constant->rank() <= 1 && constant->size() <= kLargestInlineConstant ? text
+                                                                               : value->name() + ": " + text;
 }
 
 using Words = std::vector<std::string>;
@@ -75,8 +82,8 @@ std::string node_line(const Graph& graph, const Node& node) {
     Words attributes;
     for (const auto& [name, value] : node.attributes)
         attributes.push_back(fmt::format("{}={}", name, attribute_text(value)));
-    return fmt::format("{} = {}{}{}({}){}{}", fmt::join(outputs, ", "), node.domain(), node.domain().empty() ? "" : ".",
-                       node.op(), fmt::join(inputs, ", "),
+    return fmt::format("{} = {}{}{}({}){}{}", fmt::join(outputs, ", "), node.domain(),
+                       node.domain().empty() ? "" : ".", node.op(), fmt::join(inputs, ", "),
                        attributes.empty() ? "" : fmt::format(" {{{}}}", fmt::join(attributes, ", ")),
                        node.name.empty() ? "" : "  # " + node.name);
 }
@@ -84,7 +91,8 @@ std::string node_line(const Graph& graph, const Node& node) {
 std::string output_text(const Graph::Output& output) {
     if (output.value == nullptr) return output.name;
     const bool renamed = output.value->name() != output.name;
-    return typed_name(renamed ? fmt::format("{} = {}", output.name, output.value->name()) : output.name, output.value->type);
+    return typed_name(renamed ? fmt::format("{} = {}", output.name, output.value->name()) : output.name,
+                      output.value->type);
 }
 
 void print_graph(const Graph& graph, const std::string& title, const std::string& indent, std::string& text) {
@@ -92,7 +100,8 @@ void print_graph(const Graph& graph, const std::string& title, const std::string
     for (const Value* input : graph.inputs()) inputs.push_back(typed_name(input->name(), input->type));
     Words outputs;
     for (const Graph::Output& output : graph.outputs()) outputs.push_back(output_text(output));
-    text += fmt::format("{}{}({}) -> ({})\n", indent, title, fmt::join(inputs, ", "), fmt::join(outputs, ", "));
+    text +=
+        fmt::format("{}{}({}) -> ({})\n", indent, title, fmt::join(inputs, ", "), fmt::join(outputs, ", "));
     for (const auto& node : graph.nodes()) {
         text += fmt::format("{}  {}\n", indent, node_line(graph, *node));
         for (const auto& [name, value] : node->attributes) {

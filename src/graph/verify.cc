@@ -14,7 +14,8 @@ using ValueSet = std::unordered_set<const Value*>;
 void verify_sources(const Value& value) {
     const int sources = (value.is_input() ? 1 : 0) + (value.is_constant() ? 1 : 0) +
                         (value.producer() != nullptr ? 1 : 0) + (value.outer() != nullptr ? 1 : 0);
-    require(sources <= 1, "value '{}' has several sources: it can be only one of input, constant, captured or computed",
+    require(sources <= 1,
+            "value '{}' has several sources: it can be only one of input, constant, captured or computed",
             value.name());
     const bool used = !value.users().empty();
     require(sources == 1 || !used, "value '{}' is read by {} but nothing computes it", value.name(),
@@ -31,7 +32,8 @@ void verify_constant(const Graph& graph, const Value& value) {
     bool fits = own.shape->size() == value.type.shape->size();
     for (size_t i = 0; fits && i < own.shape->size(); ++i)
         fits = !(*value.type.shape)[i].known() || (*value.type.shape)[i].value == (*own.shape)[i].value;
-    require(fits, "constant '{}' is declared {} but holds {}", value.name(), to_string(value.type), to_string(own));
+    require(fits, "constant '{}' is declared {} but holds {}", value.name(), to_string(value.type),
+            to_string(own));
 }
 
 void verify_values(const Graph& graph) {
@@ -51,8 +53,8 @@ void verify_links(const Node& node, const ValueSet& own) {
         if (value == nullptr) continue;
         require(own.contains(value), "input {} is a value of another graph", i);
         const auto& users = value->users();
-        require(std::ranges::find(users, &node) != users.end(), "value '{}' does not know that it is read here",
-                value->name());
+        require(std::ranges::find(users, &node) != users.end(),
+                "value '{}' does not know that it is read here", value->name());
     }
     for (size_t i = 0; i < node.outputs().size(); ++i) {
         const Value* value = node.output(i);
@@ -72,10 +74,11 @@ void verify_subgraphs(const Graph& graph, const Node& node, const ValueSet& own)
         require(body != nullptr, "a list of graphs holds an empty entry");
         for (const Value* capture : body->captures()) {
             require(capture->outer() != nullptr && own.contains(capture->outer()),
-                    "its sub-graph captures '{}', which is not a value of the graph around it", capture->name());
+                    "its sub-graph captures '{}', which is not a value of the graph around it",
+                    capture->name());
             const auto& users = capture->outer()->users();
-            require(std::ranges::find(users, &node) != users.end(), "value '{}' does not know that it is captured here",
-                    capture->outer()->name());
+            require(std::ranges::find(users, &node) != users.end(),
+                    "value '{}' does not know that it is captured here", capture->outer()->name());
         }
         verify_structure(*body, &graph);
     }
@@ -99,7 +102,8 @@ void verify_acyclic(const Graph& graph) {
         }
     if (done == graph.nodes().size()) return;
     for (const auto& node : graph.nodes())
-        require(!waiting.contains(node.get()) || waiting.at(node.get()) == 0, "the graph has a cycle through {}", describe(*node));
+        require(!waiting.contains(node.get()) || waiting.at(node.get()) == 0,
+                "the graph has a cycle through {}", describe(*node));
 }
 
 void verify_outputs(const Graph& graph, const ValueSet& own) {
@@ -107,12 +111,15 @@ void verify_outputs(const Graph& graph, const ValueSet& own) {
     for (const Graph::Output& output : graph.outputs()) {
         require(!output.name.empty(), "an output of the graph has no name");
         require(names.insert(output.name).second, "two outputs of the graph are named '{}'", output.name);
-        require(output.value != nullptr && own.contains(output.value), "output '{}' is no value of the graph", output.name);
+        require(output.value != nullptr && own.contains(output.value), "output '{}' is no value of the graph",
+                output.name);
         const Value& value = *output.value;
-        require(value.is_input() || value.is_constant() || value.producer() != nullptr || value.outer() != nullptr,
+        require(value.is_input() || value.is_constant() || value.producer() != nullptr ||
+                    value.outer() != nullptr,
                 "nothing computes the output '{}'", output.name);
         const DType declared = output.type.dtype;
-        require(declared == DType::undefined || value.type.dtype == DType::undefined || declared == value.type.dtype,
+        require(declared == DType::undefined || value.type.dtype == DType::undefined ||
+                    declared == value.type.dtype,
                 "output '{}' is declared {} but is {}", output.name, name(declared), name(value.type.dtype));
     }
 }

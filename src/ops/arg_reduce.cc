@@ -19,8 +19,10 @@ void infer(InferContext& context) {
     const size_t axis = axis_of(context.attributes(), context.rank(0));
     Dims shape = *x;
     require(!shape[axis].known() || shape[axis].value > 0, "dimension {} is empty", axis);
-    if (context.attributes().get_int("keepdims", 1) != 0) shape[axis] = 1;
-    else shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (context.attributes().get_int("keepdims", 1) != 0)
+        shape[axis] = 1;
+    else
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
     context.set_output(0, DType::i64, std::move(shape));
 }
 
@@ -32,7 +34,8 @@ bool better(T a, T b, bool max) {
 }
 
 template <class T>
-void search(const Tensor& x, size_t axis, bool max, bool last, Tensor& y, T (*load)(DType, const void*, int64_t)) {
+void search(const Tensor& x, size_t axis, bool max, bool last, Tensor& y,
+            T (*load)(DType, const void*, int64_t)) {
     const std::span<const int64_t> shape(x.shape());
     const int64_t inner = element_count(shape.subspan(axis + 1));
     const int64_t extent = shape[axis];
@@ -56,13 +59,17 @@ void kernel(KernelContext& context) {
     const size_t axis = axis_of(context.attributes(), x.rank());
     require(x.shape()[axis] > 0, "dimension {} is empty", axis);
     Shape shape = x.shape();
-    if (context.attributes().get_int("keepdims", 1) != 0) shape[axis] = 1;
-    else shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (context.attributes().get_int("keepdims", 1) != 0)
+        shape[axis] = 1;
+    else
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
     Tensor& y = context.output(0, DType::i64, shape);
     const bool max = context.node().op() == "ArgMax";
     const bool last = context.attributes().get_int("select_last_index", 0) != 0;
-    if (is_integer(x.dtype()) && x.dtype() != DType::u64) search<int64_t>(x, axis, max, last, y, load_int);
-    else search<double>(x, axis, max, last, y, load_double);
+    if (is_integer(x.dtype()) && x.dtype() != DType::u64)
+        search<int64_t>(x, axis, max, last, y, load_int);
+    else
+        search<double>(x, axis, max, last, y, load_double);
 }
 
 const std::vector<AttributeSpec> kAttributes{{"axis", AttributeKind::integer},

@@ -1,4 +1,5 @@
-// Add, Sub, Mul, Div and Mod with NumPy broadcasting. Integers wrap; on shapes they also compute with symbolic dimensions.
+// Add, Sub, Mul, Div and Mod with NumPy broadcasting. Integers wrap; on shapes they also compute with
+// symbolic dimensions.
 #include <cmath>
 
 #include "base/fail.h"
@@ -9,11 +10,18 @@ namespace kilter {
 namespace {
 
 // Unsigned arithmetic wraps where signed overflow would be undefined.
-int64_t wrap_add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t wrap_sub(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
-int64_t wrap_mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t wrap_add(int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t wrap_sub(int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+int64_t wrap_mul(int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
-// Division by zero gives zero, as in NumPy: such elements are often masked away later, and the process must live.
+// Division by zero gives zero, as in NumPy: such elements are often masked away later, and the process
+// must live.
 int64_t divide(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? wrap_sub(0, a) : a / b; }
 uint64_t divide_naturals(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 int64_t remainder(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
@@ -54,8 +62,8 @@ Dim fold_entry(const Node& node, const Dim& a, const Dim& b) {
 }
 
 void check_dtype(const Node& node, DType dtype) {
-    require(dtype == DType::undefined || is_float(dtype) || is_integer(dtype), "{} is not defined for elements of {}",
-            node.op(), name(dtype));
+    require(dtype == DType::undefined || is_float(dtype) || is_integer(dtype),
+            "{} is not defined for elements of {}", node.op(), name(dtype));
 }
 
 void infer(InferContext& context) {
@@ -71,7 +79,8 @@ void kernel(KernelContext& context) {
     const Tensor& a = context.input(0);
     const Tensor& b = context.input(1);
     check_dtype(context.node(), a.dtype());
-    map_binary(function_of(context.node()), a, b, context.output(0, a.dtype(), broadcast(a.shape(), b.shape())));
+    map_binary(function_of(context.node()), a, b,
+               context.output(0, a.dtype(), broadcast(a.shape(), b.shape())));
 }
 
 KILTER_OP({.name = "Add", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});

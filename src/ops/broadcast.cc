@@ -16,8 +16,8 @@ Shape broadcast_strides(const Shape& from, const Shape& to) {
     const size_t shift = to.size() - from.size();
     Shape strides(to.size(), 0);
     for (size_t axis = 0; axis < from.size(); ++axis) {
-        require(from[axis] == to[axis + shift] || from[axis] == 1, "cannot broadcast {} to {}", to_string(from),
-                to_string(to));
+        require(from[axis] == to[axis + shift] || from[axis] == 1, "cannot broadcast {} to {}",
+                to_string(from), to_string(to));
         strides[axis + shift] = from[axis] == 1 ? 0 : own[axis];
     }
     return strides;

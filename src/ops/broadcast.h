@@ -10,10 +10,12 @@ namespace kilter {
 //! Row-major strides in elements.
 Shape row_major_strides(const Shape& shape);
 
-//! Strides that walk a tensor of shape `from` in row-major order of shape `to`: zero where it repeats. Throws when it does not fit.
+//! Strides that walk a tensor of shape `from` in row-major order of shape `to`: zero where it repeats.
+//! Throws when it does not fit.
 Shape broadcast_strides(const Shape& from, const Shape& to);
 
-//! Visits the elements of a tensor of shape `from` in row-major order of shape `to`; from must broadcast to `to`.
+//! Visits the elements of a tensor of shape `from` in row-major order of shape `to`; from must broadcast
+//! to `to`.
 class BroadcastIndex {
   public:
     BroadcastIndex(const Shape& from, const Shape& to);
@@ -26,7 +28,8 @@ class BroadcastIndex {
 };
 
 //! Walks several tensors in step through the shape they broadcast to, one innermost run at a time.
-//! Axes along which all of them are contiguous or repeated are merged, so that equal shapes make one long run.
+//! Axes along which all of them are contiguous or repeated are merged, so that equal shapes make one long
+//! run.
 class BroadcastRows {
   public:
     BroadcastRows(const std::vector<Shape>& from, const Shape& to);

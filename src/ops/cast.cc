@@ -15,12 +15,14 @@ namespace {
 // Numbers as Python's str() of NumPy scalars writes them, which is what ONNX asks for.
 std::string number_text(const Tensor& x, int64_t index) {
     if (x.dtype() == DType::boolean) return load_int(x.dtype(), x.raw(), index) != 0 ? "True" : "False";
-    if (x.dtype() == DType::u64) return fmt::format("{}", static_cast<uint64_t>(load_int(x.dtype(), x.raw(), index)));
+    if (x.dtype() == DType::u64)
+        return fmt::format("{}", static_cast<uint64_t>(load_int(x.dtype(), x.raw(), index)));
     if (is_integer(x.dtype())) return fmt::format("{}", load_int(x.dtype(), x.raw(), index));
     const double value = load_double(x.dtype(), x.raw(), index);
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
-    std::string text = x.dtype() == DType::f64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+    std::string text =
+        x.dtype() == DType::f64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
     return text;
 }
 
@@ -65,7 +67,8 @@ Tensor to_powers_of_two(const Tensor& x, const std::string& round_mode, bool sat
     for (double& value : rounded.as_mutable<double>()) {
         int exponent = 0;
         const double fraction = std::frexp(value, &exponent);
-        if (round_mode == "nearest" || !std::isfinite(value) || fraction == 0 || std::fabs(fraction) == 0.5) continue;
+        if (round_mode == "nearest" || !std::isfinite(value) || fraction == 0 || std::fabs(fraction) == 0.5)
+            continue;
         value = std::copysign(std::ldexp(1.0, round_mode == "up" ? exponent : exponent - 1), value);
     }
     return convert(rounded, DType::f8e8m0, saturate);
@@ -92,10 +95,13 @@ void infer_as(InferContext& context, DType dtype) {
     type.dtype = dtype;
     context.set_output(0, std::move(type));
     const auto whole = [](DType side) { return is_integer(side) && bits(side) >= 32; };
-    if (whole(dtype) && (whole(context.dtype(0)) || context.dtype(0) == DType::boolean)) pass_shape_data(context);
+    if (whole(dtype) && (whole(context.dtype(0)) || context.dtype(0) == DType::boolean))
+        pass_shape_data(context);
 }
 
-void infer_cast(InferContext& context) { infer_as(context, dtype_from_onnx(context.attributes().get_int("to"))); }
+void infer_cast(InferContext& context) {
+    infer_as(context, dtype_from_onnx(context.attributes().get_int("to")));
+}
 void infer_cast_like(InferContext& context) { infer_as(context, context.dtype(1)); }
 
 void kernel_cast(KernelContext& context) {
@@ -119,8 +125,8 @@ void infer_bit_cast(InferContext& context) {
 void bit_cast(KernelContext& context) {
     const Tensor& x = context.input(0);
     const DType dtype = dtype_from_onnx(context.attributes().get_int("to"));
-    require(bits(x.dtype()) == bits(dtype) && bits(dtype) > 0, "elements of {} and {} differ in width", name(x.dtype()),
-            name(dtype));
+    require(bits(x.dtype()) == bits(dtype) && bits(dtype) > 0, "elements of {} and {} differ in width",
+            name(x.dtype()), name(dtype));
     Tensor& y = context.output(0, dtype, x.shape());
     if (y.bytes() > 0) std::memcpy(y.raw_mutable(), x.raw(), y.bytes());
 }

@@ -26,10 +26,12 @@ void infer(InferContext& context) {
     if (!x) return context.set_output(0, context.dtype(0));
     Dims shape = *x;
     const std::vector<size_t> axes = axes_of(context.attributes(), shape.size());
-    require(!target || target->size() == axes.size(), "{} sizes for {} axes", target ? target->size() : 0, axes.size());
+    require(!target || target->size() == axes.size(), "{} sizes for {} axes", target ? target->size() : 0,
+            axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
         shape[axes[i]] = target ? (*target)[i] : Dim();
-        require(!target || entry_number((*target)[i]).value_or(0) >= 0, "a dimension cannot be cropped to a negative size");
+        require(!target || entry_number((*target)[i]).value_or(0) >= 0,
+                "a dimension cannot be cropped to a negative size");
     }
     context.set_output(0, context.dtype(0), std::move(shape));
 }
@@ -57,7 +59,8 @@ void kernel(KernelContext& context) {
     }
     const auto width = static_cast<int64_t>(move.width());
     if (element_count(extent) > 0)
-        copy_block(extent, move.width(), move.source() + from * width, from_strides, y + to * width, to_strides);
+        copy_block(extent, move.width(), move.source() + from * width, from_strides, y + to * width,
+                   to_strides);
     move.finish();
 }
 

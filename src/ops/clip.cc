@@ -12,8 +12,9 @@ namespace {
 void infer(InferContext& context) {
     for (const size_t bound : {size_t{1}, size_t{2}}) {
         const DType dtype = context.dtype(bound);
-        require(dtype == DType::undefined || context.dtype(0) == DType::undefined || dtype == context.dtype(0),
-                "a bound of {} does not fit elements of {}", name(dtype), name(context.dtype(0)));
+        require(
+            dtype == DType::undefined || context.dtype(0) == DType::undefined || dtype == context.dtype(0),
+            "a bound of {} does not fit elements of {}", name(dtype), name(context.dtype(0)));
     }
     context.same_as_input();
 }
@@ -29,8 +30,8 @@ const Tensor* bound_of(const KernelContext& context, size_t index) {
 
 // min(max(x, low), high): with low > high everything becomes high; NaN stays.
 template <class T>
-void clip(const Tensor& x, const Tensor* low, const Tensor* high, Tensor& y, T (*load)(DType, const void*, int64_t),
-          void (*store)(DType, void*, int64_t, T)) {
+void clip(const Tensor& x, const Tensor* low, const Tensor* high, Tensor& y,
+          T (*load)(DType, const void*, int64_t), void (*store)(DType, void*, int64_t, T)) {
     const DType dtype = x.dtype();
     const T least = low != nullptr ? load(dtype, low->raw(), 0) : T{};
     const T most = high != nullptr ? load(dtype, high->raw(), 0) : T{};
@@ -55,9 +56,12 @@ void kernel(KernelContext& context) {
     const Tensor* low = bound_of(context, 1);
     const Tensor* high = bound_of(context, 2);
     Tensor& y = context.output(0, x.dtype(), x.shape());
-    if (x.dtype() == DType::u64) clip<uint64_t>(x, low, high, y, load_natural, store_natural);
-    else if (is_integer(x.dtype())) clip<int64_t>(x, low, high, y, load_int, store_int);
-    else clip<double>(x, low, high, y, load_double, store_double);
+    if (x.dtype() == DType::u64)
+        clip<uint64_t>(x, low, high, y, load_natural, store_natural);
+    else if (is_integer(x.dtype()))
+        clip<int64_t>(x, low, high, y, load_int, store_int);
+    else
+        clip<double>(x, low, high, y, load_double, store_double);
 }
 
 KILTER_OP({.name = "Clip", .min_inputs = 1, .max_inputs = 3, .infer = infer, .kernel = kernel});

@@ -8,10 +8,10 @@
 namespace kilter {
 namespace {
 
-#define COMPARISON(symbol)                                               \
-    BinaryFunction {                                                     \
-        [](double a, double b) -> double { return a symbol b; },         \
-            [](int64_t a, int64_t b) -> int64_t { return a symbol b; },  \
+#define COMPARISON(symbol)                                                \
+    BinaryFunction {                                                      \
+        [](double a, double b) -> double { return a symbol b; },          \
+            [](int64_t a, int64_t b) -> int64_t { return a symbol b; },   \
             [](uint64_t a, uint64_t b) -> uint64_t { return a symbol b; } \
     }
 
@@ -46,7 +46,8 @@ void infer(InferContext& context) {
 }
 
 void equal_strings(const Tensor& a, const Tensor& b, Tensor& y) {
-    require(b.dtype() == DType::string, "inputs have different element types: string and {}", name(b.dtype()));
+    require(b.dtype() == DType::string, "inputs have different element types: string and {}",
+            name(b.dtype()));
     BroadcastIndex left(a.shape(), y.shape());
     BroadcastIndex right(b.shape(), y.shape());
     for (int64_t i = 0; i < y.size(); ++i, left.next(), right.next())

@@ -13,7 +13,8 @@ size_t axis_of(const Attributes& attributes, int64_t rank) {
     return static_cast<size_t>(normalize_axis(attributes.get_int("axis"), rank));
 }
 
-// Dimensions along the axis add up as long as all are known; the others must agree, and the most precise one is kept.
+// Dimensions along the axis add up as long as all are known; the others must agree, and the most precise
+// one is kept.
 Dims joined(const InferContext& context, size_t axis) {
     Dims shape = *context.shape(0);
     for (size_t i = 1; i < context.input_count(); ++i) {
@@ -24,12 +25,15 @@ Dims joined(const InferContext& context, size_t axis) {
             if (k == axis) {
                 int64_t sum = 0;
                 const bool known = shape[k].known() && other[k].known();
-                if (known) require(!__builtin_add_overflow(shape[k].value, other[k].value, &sum), "the result is too large");
+                if (known)
+                    require(!__builtin_add_overflow(shape[k].value, other[k].value, &sum),
+                            "the result is too large");
                 shape[k] = known ? Dim(sum) : Dim();
                 continue;
             }
             require(!shape[k].known() || !other[k].known() || shape[k].value == other[k].value,
-                    "inputs differ beside axis {}: {} and {}", axis, to_string(*context.shape(0)), to_string(other));
+                    "inputs differ beside axis {}: {} and {}", axis, to_string(*context.shape(0)),
+                    to_string(other));
             if (!shape[k].known() && (other[k].known() || shape[k].symbol.empty())) shape[k] = other[k];
         }
     }
@@ -66,7 +70,8 @@ void kernel(KernelContext& context) {
         sources.push_back(context.input(i));
         if (i == 0) continue;
         const Shape& part = context.input(i).shape();
-        require(part.size() == shape.size(), "inputs have different ranks: {} and {}", shape.size(), part.size());
+        require(part.size() == shape.size(), "inputs have different ranks: {} and {}", shape.size(),
+                part.size());
         Shape expected = shape;
         expected[axis] = part[axis];
         require(part == expected, "inputs differ beside axis {}: {} and {}", axis,

@@ -59,7 +59,8 @@ void infer_constant_of_shape(InferContext& context) {
         return context.set_output(0, value.dtype(), Dims(static_cast<size_t>((*length)[0].value)));
     }
     for (const Dim& entry : *target)
-        require(entry_number(entry).value_or(0) >= 0, "the shape {} has a negative dimension", to_string(*target));
+        require(entry_number(entry).value_or(0) >= 0, "the shape {} has a negative dimension",
+                to_string(*target));
     context.set_output(0, value.dtype(), *target);
     if (!is_integer(value.dtype()) || target->size() > 1) return;
     const Dim length = target->empty() ? Dim(1) : (*target)[0];

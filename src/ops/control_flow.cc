@@ -17,7 +17,8 @@ size_t width_of(DType dtype) {
 Tensor take_slice(const Tensor& x, size_t axis, int64_t index) {
     const size_t width = width_of(x.dtype());
     Shape strides = row_major_strides(x.shape());
-    const auto* source = static_cast<const std::byte*>(x.raw()) + static_cast<size_t>(index * strides[axis]) * width;
+    const auto* source =
+        static_cast<const std::byte*>(x.raw()) + static_cast<size_t>(index * strides[axis]) * width;
     Shape shape = x.shape();
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
     strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
@@ -29,7 +30,8 @@ Tensor take_slice(const Tensor& x, size_t axis, int64_t index) {
 Tensor stack(const std::vector<Tensor>& parts, size_t axis) {
     const Tensor& first = parts.at(0);
     const size_t width = width_of(first.dtype());
-    require(axis <= first.shape().size(), "axis {} is out of range for a stack of tensors of rank {}", axis, first.rank());
+    require(axis <= first.shape().size(), "axis {} is out of range for a stack of tensors of rank {}", axis,
+            first.rank());
     Shape shape = first.shape();
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<int64_t>(parts.size()));
     Tensor result(first.dtype(), shape);
@@ -39,7 +41,8 @@ Tensor stack(const std::vector<Tensor>& parts, size_t axis) {
     auto* target = static_cast<std::byte*>(result.raw_mutable());
     for (const Tensor& part : parts) {
         require(part.shape() == first.shape() && part.dtype() == first.dtype(),
-                "iterations gave tensors of different shapes, {} and {}", to_string(first.shape()), to_string(part.shape()));
+                "iterations gave tensors of different shapes, {} and {}", to_string(first.shape()),
+                to_string(part.shape()));
         copy_block(part.shape(), width, part.raw(), row_major_strides(part.shape()), target, strides);
         target += step;
     }

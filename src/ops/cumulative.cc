@@ -1,4 +1,5 @@
-// CumSum and CumProd: running totals along one axis, optionally from the back or leaving out the element itself.
+// CumSum and CumProd: running totals along one axis, optionally from the back or leaving out the element
+// itself.
 #include "base/convert.h"
 #include "base/fail.h"
 #include "ops/op.h"
@@ -47,14 +48,27 @@ void kernel(KernelContext& context) {
     Tensor& y = context.output(0, x.dtype(), x.shape());
     if (x.size() == 0) return;
     // Unsigned arithmetic wraps, and gives the right bits for signed integers too.
-    if (is_integer(x.dtype())) accumulate<uint64_t>(context, x, axis, y, load_bits, store_bits);
-    else accumulate<double>(context, x, axis, y, load_double, store_double);
+    if (is_integer(x.dtype()))
+        accumulate<uint64_t>(context, x, axis, y, load_bits, store_bits);
+    else
+        accumulate<double>(context, x, axis, y, load_double, store_double);
 }
 
-const std::vector<AttributeSpec> kAttributes{{"exclusive", AttributeKind::integer}, {"reverse", AttributeKind::integer}};
+const std::vector<AttributeSpec> kAttributes{{"exclusive", AttributeKind::integer},
+                                             {"reverse", AttributeKind::integer}};
 
-KILTER_OP({.name = "CumSum", .min_inputs = 2, .max_inputs = 2, .attributes = kAttributes, .infer = infer, .kernel = kernel});
-KILTER_OP({.name = "CumProd", .min_inputs = 2, .max_inputs = 2, .attributes = kAttributes, .infer = infer, .kernel = kernel});
+KILTER_OP({.name = "CumSum",
+           .min_inputs = 2,
+           .max_inputs = 2,
+           .attributes = kAttributes,
+           .infer = infer,
+           .kernel = kernel});
+KILTER_OP({.name = "CumProd",
+           .min_inputs = 2,
+           .max_inputs = 2,
+           .attributes = kAttributes,
+           .infer = infer,
+           .kernel = kernel});
 
 }  // namespace
 }  // namespace kilter

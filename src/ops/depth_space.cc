@@ -1,4 +1,5 @@
-// DepthToSpace and SpaceToDepth: blocks of channels to blocks of pixels and back. Both are a reshaped transpose.
+// DepthToSpace and SpaceToDepth: blocks of channels to blocks of pixels and back. Both are a reshaped
+// transpose.
 #include "base/fail.h"
 #include "ops/broadcast.h"
 #include "ops/movement.h"
@@ -22,7 +23,8 @@ bool blocks_first(const Attributes& attributes) {
 Dim scaled(const Dim& dim, int64_t times) {
     int64_t product = 0;
     if (!dim.known()) return times == 1 ? dim : Dim();
-    require(!__builtin_mul_overflow(dim.value, times, &product), "a dimension of {} times {} is too large", dim.value, times);
+    require(!__builtin_mul_overflow(dim.value, times, &product), "a dimension of {} times {} is too large",
+            dim.value, times);
     return product;
 }
 
@@ -47,7 +49,8 @@ void infer(InferContext& context) {
 }
 
 // Views the source under six axes and copies them in another order.
-void move_axes(KernelContext& context, const Shape& view, const std::vector<size_t>& order, const Shape& result) {
+void move_axes(KernelContext& context, const Shape& view, const std::vector<size_t>& order,
+               const Shape& result) {
     const Shape strides = row_major_strides(view);
     Shape extent;
     Shape walk;
@@ -69,15 +72,19 @@ void kernel(KernelContext& context) {
     const bool first = blocks_first(context.attributes());
     if (context.node().op() == "DepthToSpace") {
         const int64_t channels = x[1] / (block * block);
-        if (first) move_axes(context, {x[0], block, block, channels, x[2], x[3]}, {0, 3, 4, 1, 5, 2}, result);
-        else move_axes(context, {x[0], channels, block, block, x[2], x[3]}, {0, 1, 4, 2, 5, 3}, result);
+        if (first)
+            move_axes(context, {x[0], block, block, channels, x[2], x[3]}, {0, 3, 4, 1, 5, 2}, result);
+        else
+            move_axes(context, {x[0], channels, block, block, x[2], x[3]}, {0, 1, 4, 2, 5, 3}, result);
         return;
     }
     const Shape view{x[0], x[1], x[2] / block, block, x[3] / block, block};
-    move_axes(context, view, first ? std::vector<size_t>{0, 3, 5, 1, 2, 4} : std::vector<size_t>{0, 1, 3, 5, 2, 4}, result);
+    move_axes(context, view,
+              first ? std::vector<size_t>{0, 3, 5, 1, 2, 4} : std::vector<size_t>{0, 1, 3, 5, 2, 4}, result);
 }
 
-const std::vector<AttributeSpec> kAttributes{{"blocksize", AttributeKind::integer, true}, {"mode", AttributeKind::text}};
+const std::vector<AttributeSpec> kAttributes{{"blocksize", AttributeKind::integer, true},
+                                             {"mode", AttributeKind::text}};
 
 KILTER_OP({.name = "DepthToSpace", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "SpaceToDepth", .attributes = kAttributes, .infer = infer, .kernel = kernel});

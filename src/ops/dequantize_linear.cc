@@ -22,18 +22,20 @@ void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
     const Tensor& scale = context.input(1);
     const Tensor zero_point = context.has_input(2) ? context.input(2) : Tensor();
-    require(zero_point.empty() || zero_point.size() == scale.size(), "{} zero points for {} scales", zero_point.size(),
-            scale.size());
+    require(zero_point.empty() || zero_point.size() == scale.size(), "{} zero points for {} scales",
+            zero_point.size(), scale.size());
     require(zero_point.empty() || zero_point.dtype() == x.dtype(), "zero points of {} for elements of {}",
             name(zero_point.dtype()), name(x.dtype()));
-    const QuantizationGranularity granularity(x.shape(), scale.shape(), context.attributes().get_int("axis", 1),
+    const QuantizationGranularity granularity(x.shape(), scale.shape(),
+                                              context.attributes().get_int("axis", 1),
                                               context.attributes().get_int("block_size", 0));
     Tensor& y = context.output(0, result_dtype(context.attributes(), scale.dtype()), x.shape());
     for (int64_t i = 0; i < x.size(); ++i) {
         const int64_t which = granularity(i);
         const double zero = zero_point.empty() ? 0 : load_double(zero_point.dtype(), zero_point.raw(), which);
-        store_double(y.dtype(), y.raw_mutable(), i,
-                     (load_double(x.dtype(), x.raw(), i) - zero) * load_double(scale.dtype(), scale.raw(), which));
+        store_double(
+            y.dtype(), y.raw_mutable(), i,
+            (load_double(x.dtype(), x.raw(), i) - zero) * load_double(scale.dtype(), scale.raw(), which));
     }
 }
 

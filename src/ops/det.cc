@@ -37,14 +37,15 @@ double determinant(std::vector<double> a, size_t n) {
 
 void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
-    require(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && is_float(x.dtype()), "expected square matrices, found {}",
-            to_string(x.shape()));
+    require(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && is_float(x.dtype()),
+            "expected square matrices, found {}", to_string(x.shape()));
     const auto n = static_cast<size_t>(x.dim(-1));
     Tensor& y = context.output(0, x.dtype(), Shape(x.shape().begin(), x.shape().end() - 2));
     for (int64_t i = 0; i < y.size(); ++i) {
         std::vector<double> matrix(n * n);
         for (size_t k = 0; k < matrix.size(); ++k)
-            matrix[k] = load_double(x.dtype(), x.raw(), i * static_cast<int64_t>(n * n) + static_cast<int64_t>(k));
+            matrix[k] =
+                load_double(x.dtype(), x.raw(), i * static_cast<int64_t>(n * n) + static_cast<int64_t>(k));
         store_double(y.dtype(), y.raw_mutable(), i, determinant(std::move(matrix), n));
     }
 }

@@ -1,4 +1,5 @@
-// DFT: the discrete Fourier transform along one axis. The last axis holds real and imaginary parts (or real ones only).
+// DFT: the discrete Fourier transform along one axis. The last axis holds real and imaginary parts (or
+// real ones only).
 #include <cmath>
 
 #include "base/convert.h"
@@ -8,12 +9,14 @@
 
 namespace kilter {
 
-std::vector<std::complex<double>> fourier_transform(const std::vector<std::complex<double>>& signal, size_t bins, bool inverse) {
+std::vector<std::complex<double>> fourier_transform(const std::vector<std::complex<double>>& signal,
+                                                    size_t bins, bool inverse) {
     const size_t length = signal.size();
     // All angles are multiples of one turn over the length.
     std::vector<std::complex<double>> turns(length);
     for (size_t i = 0; i < length; ++i)
-        turns[i] = std::polar(1.0, (inverse ? 2 : -2) * M_PI * static_cast<double>(i) / static_cast<double>(length));
+        turns[i] =
+            std::polar(1.0, (inverse ? 2 : -2) * M_PI * static_cast<double>(i) / static_cast<double>(length));
     std::vector<std::complex<double>> result(bins);
     for (size_t k = 0; k < bins; ++k) {
         std::complex<double> sum = 0;
@@ -41,7 +44,9 @@ size_t signal_axis(int64_t axis, int64_t rank) {
     return static_cast<size_t>(normal);
 }
 
-int64_t bins_of(const Form& form, int64_t length) { return form.onesided && !form.inverse ? length / 2 + 1 : length; }
+int64_t bins_of(const Form& form, int64_t length) {
+    return form.onesided && !form.inverse ? length / 2 + 1 : length;
+}
 
 void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
@@ -57,10 +62,14 @@ void infer(InferContext& context) {
         return context.set_output(0, context.dtype(0), std::move(shape));
     }
     Dim& extent = shape[signal_axis((*axes)[0], context.rank(0))];
-    if (context.has_input(1)) extent = length && length->size() == 1 && (*length)[0] > 0 ? Dim((*length)[0]) : Dim();
-    else if (form.real_result() && extent.known() && extent.value < (int64_t{1} << 60)) extent = std::max<int64_t>(2 * (extent.value - 1), 0);
-    if (extent.known()) extent = bins_of(form, extent.value);
-    else if (form.onesided) extent = Dim();
+    if (context.has_input(1))
+        extent = length && length->size() == 1 && (*length)[0] > 0 ? Dim((*length)[0]) : Dim();
+    else if (form.real_result() && extent.known() && extent.value < (int64_t{1} << 60))
+        extent = std::max<int64_t>(2 * (extent.value - 1), 0);
+    if (extent.known())
+        extent = bins_of(form, extent.value);
+    else if (form.onesided)
+        extent = Dim();
     context.set_output(0, context.dtype(0), std::move(shape));
 }
 
@@ -76,7 +85,8 @@ void kernel(KernelContext& context) {
     const int64_t extent = x.shape()[axis];
     const int64_t length = number(1, form.real_result() ? 2 * (extent - 1) : extent);
     const int64_t parts = x.shape().back();
-    require(length > 0 && (parts == 1 || parts == 2), "cannot transform {} with length {}", to_string(x.shape()), length);
+    require(length > 0 && (parts == 1 || parts == 2), "cannot transform {} with length {}",
+            to_string(x.shape()), length);
     Shape shape = x.shape();
     shape[axis] = bins_of(form, length);
     shape.back() = form.real_result() ? 1 : 2;
@@ -93,13 +103,15 @@ void kernel(KernelContext& context) {
             signal[static_cast<size_t>(n)] = {load_double(x.dtype(), x.raw(), at),
                                               parts == 2 ? load_double(x.dtype(), x.raw(), at + 1) : 0.0};
             // One side given: the other is its mirror image.
-            if (form.real_result() && n > 0 && length - n > n) signal[static_cast<size_t>(length - n)] = std::conj(signal[static_cast<size_t>(n)]);
+            if (form.real_result() && n > 0 && length - n > n)
+                signal[static_cast<size_t>(length - n)] = std::conj(signal[static_cast<size_t>(n)]);
         }
         const auto bins = fourier_transform(signal, static_cast<size_t>(shape[axis]), form.inverse);
         for (int64_t k = 0; k < shape[axis]; ++k) {
             const int64_t at = ((i / inner * shape[axis] + k) * inner + i % inner) * shape.back();
             store_double(y.dtype(), y.raw_mutable(), at, bins[static_cast<size_t>(k)].real());
-            if (shape.back() == 2) store_double(y.dtype(), y.raw_mutable(), at + 1, bins[static_cast<size_t>(k)].imag());
+            if (shape.back() == 2)
+                store_double(y.dtype(), y.raw_mutable(), at + 1, bins[static_cast<size_t>(k)].imag());
         }
     }
 }

@@ -25,7 +25,9 @@ void kernel(KernelContext& context) {
         high = std::max(high, value);
     }
     const float scale = high == low ? 1.0F : (high - low) / 255.0F;
-    const auto saturated = [](float value) { return static_cast<uint8_t>(value > 0 ? std::min(value, 255.0F) : 0.0F); };
+    const auto saturated = [](float value) {
+        return static_cast<uint8_t>(value > 0 ? std::min(value, 255.0F) : 0.0F);
+    };
     const uint8_t zero_point = saturated(std::nearbyint(-low / scale));
     Tensor y(DType::u8, x.shape());
     const std::span<uint8_t> quantized = y.as_mutable<uint8_t>();
@@ -36,7 +38,8 @@ void kernel(KernelContext& context) {
     context.set_output(2, Tensor::scalar<uint8_t>(zero_point));
 }
 
-KILTER_OP({.name = "DynamicQuantizeLinear", .min_outputs = 3, .max_outputs = 3, .infer = infer, .kernel = kernel});
+KILTER_OP(
+    {.name = "DynamicQuantizeLinear", .min_outputs = 3, .max_outputs = 3, .infer = infer, .kernel = kernel});
 
 }  // namespace
 }  // namespace kilter

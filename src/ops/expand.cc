@@ -12,7 +12,8 @@ void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
     if (!target || !x) {
         const std::optional<Dims>& length = context.shape(1);
-        const bool ranked = x && length && length->size() == 1 && (*length)[0].known() && (*length)[0].value <= 64;
+        const bool ranked =
+            x && length && length->size() == 1 && (*length)[0].known() && (*length)[0].value <= 64;
         if (!ranked) return context.set_output(0, context.dtype(0));
         return context.set_output(0, context.dtype(0),
                                   Dims(std::max(x->size(), static_cast<size_t>((*length)[0].value))));
@@ -30,8 +31,10 @@ void infer(InferContext& context) {
     if (shape.empty()) return context.set_shape_data(0, *data);
     if (!shape[0].known() || shape[0].value > static_cast<int64_t>(kMaxShapeData)) return;
     const auto length = static_cast<size_t>(shape[0].value);
-    if (data->size() == length) context.set_shape_data(0, *data);
-    else if (data->size() == 1) context.set_shape_data(0, Dims(length, (*data)[0]));
+    if (data->size() == length)
+        context.set_shape_data(0, *data);
+    else if (data->size() == 1)
+        context.set_shape_data(0, Dims(length, (*data)[0]));
 }
 
 void kernel(KernelContext& context) {
@@ -41,7 +44,8 @@ void kernel(KernelContext& context) {
     const Shape shape = broadcast(x.shape(), target);
     ElementMove move(context, {x});
     std::byte* y = move.target(0, shape);
-    copy_block(shape, move.width(), move.source(), broadcast_strides(x.shape(), shape), y, row_major_strides(shape));
+    copy_block(shape, move.width(), move.source(), broadcast_strides(x.shape(), shape), y,
+               row_major_strides(shape));
     move.finish();
 }
 

@@ -12,7 +12,8 @@ DType result_dtype(const Attributes& attributes, DType own) {
 }
 
 void infer(InferContext& context) {
-    require(context.rank(0) < 0 || context.rank(0) == 2, "expected a matrix, found a tensor of rank {}", context.rank(0));
+    require(context.rank(0) < 0 || context.rank(0) == 2, "expected a matrix, found a tensor of rank {}",
+            context.rank(0));
     ValueType type = context.input(0);
     type.dtype = result_dtype(context.attributes(), type.dtype);
     context.set_output(0, std::move(type));

@@ -16,7 +16,8 @@ size_t split_axis(const Attributes& attributes, int64_t rank) {
 void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
     if (!x) return context.set_output(0, context.dtype(0), {Dim(), Dim()});
-    const auto split = x->begin() + static_cast<std::ptrdiff_t>(split_axis(context.attributes(), context.rank(0)));
+    const auto split =
+        x->begin() + static_cast<std::ptrdiff_t>(split_axis(context.attributes(), context.rank(0)));
     const auto product = [](Dims dims) { return dim_quotient(dims, {}).value_or(Dim()); };
     context.set_output(0, context.dtype(0), {product({x->begin(), split}), product({split, x->end()})});
 }
@@ -28,7 +29,8 @@ void kernel(KernelContext& context) {
     context.set_output(0, x.reshaped({element_count(shape.first(axis)), element_count(shape.subspan(axis))}));
 }
 
-KILTER_OP({.name = "Flatten", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = kernel});
+KILTER_OP(
+    {.name = "Flatten", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = kernel});
 
 }  // namespace
 }  // namespace kilter

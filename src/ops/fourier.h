@@ -6,7 +6,9 @@
 
 namespace kilter {
 
-//! The first `bins` coefficients of the transform of `signal`, over its whole length. The inverse is scaled by 1/length.
-std::vector<std::complex<double>> fourier_transform(const std::vector<std::complex<double>>& signal, size_t bins, bool inverse);
+//! The first `bins` coefficients of the transform of `signal`, over its whole length. The inverse is
+//! scaled by 1/length.
+std::vector<std::complex<double>> fourier_transform(const std::vector<std::complex<double>>& signal,
+                                                    size_t bins, bool inverse);
 
 }  // namespace kilter

@@ -14,7 +14,8 @@ size_t axis_of(const Attributes& attributes, int64_t rank) {
 }
 
 template <class Dimension>
-std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::vector<Dimension>& indices, size_t axis) {
+std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::vector<Dimension>& indices,
+                                size_t axis) {
     std::vector<Dimension> shape(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(axis));
     shape.insert(shape.end(), indices.begin(), indices.end());
     shape.insert(shape.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
@@ -22,7 +23,8 @@ std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::v
 }
 
 int64_t checked_index(int64_t index, int64_t extent) {
-    require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index, extent);
+    require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index,
+            extent);
     return index < 0 ? index + extent : index;
 }
 
@@ -40,7 +42,8 @@ void infer(InferContext& context) {
     if (!entries || data->size() != 1 || !chosen || indices->size() > 1) return;
     Dims result;
     for (const int64_t index : *chosen)
-        result.push_back((*entries)[static_cast<size_t>(checked_index(index, static_cast<int64_t>(entries->size())))]);
+        result.push_back(
+            (*entries)[static_cast<size_t>(checked_index(index, static_cast<int64_t>(entries->size())))]);
     context.set_shape_data(0, std::move(result));
 }
 

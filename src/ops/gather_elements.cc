@@ -20,9 +20,10 @@ void infer(InferContext& context) {
 void kernel(KernelContext& context) {
     const Tensor& data = context.input(0);
     const Tensor& indices = context.input(1);
-    require(data.rank() == indices.rank() && data.rank() > 0, "data of rank {} and indices of rank {}", data.rank(),
-            indices.rank());
-    const auto axis = static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), data.rank()));
+    require(data.rank() == indices.rank() && data.rank() > 0, "data of rank {} and indices of rank {}",
+            data.rank(), indices.rank());
+    const auto axis =
+        static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), data.rank()));
     for (size_t i = 0; i < data.shape().size(); ++i)
         require(i == axis || indices.shape()[i] <= data.shape()[i], "indices {} do not fit into data {}",
                 to_string(indices.shape()), to_string(data.shape()));
@@ -33,7 +34,8 @@ void kernel(KernelContext& context) {
     std::byte* y = move.target(0, indices.shape());
     Shape position(strides.size(), 0);
     for (const int64_t index : chosen) {
-        require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index, extent);
+        require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index,
+                extent);
         int64_t offset = (index < 0 ? index + extent : index) * strides[axis];
         for (size_t i = 0; i < position.size(); ++i)
             if (i != axis) offset += position[i] * strides[i];

@@ -1,4 +1,5 @@
-// GatherND: the last dimension of the indices is a position in the data; `batch_dims` leading dimensions go in step.
+// GatherND: the last dimension of the indices is a position in the data; `batch_dims` leading dimensions
+// go in step.
 #include <cstring>
 
 #include "base/fail.h"
@@ -9,7 +10,8 @@ namespace kilter {
 namespace {
 
 template <class Dimension>
-std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::vector<Dimension>& indices, size_t consumed) {
+std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::vector<Dimension>& indices,
+                                size_t consumed) {
     std::vector<Dimension> shape(indices.begin(), indices.end() - 1);
     shape.insert(shape.end(), data.begin() + static_cast<std::ptrdiff_t>(consumed), data.end());
     return shape;
@@ -19,7 +21,8 @@ size_t batch_dims(const Attributes& attributes, size_t data_rank, size_t index_r
     const int64_t batch = attributes.get_int("batch_dims", 0);
     require(data_rank > 0 && index_rank > 0, "data and indices must have at least one dimension");
     require(batch >= 0 && static_cast<size_t>(batch) < std::min(data_rank, index_rank),
-            "batch_dims {} does not fit data of rank {} and indices of rank {}", batch, data_rank, index_rank);
+            "batch_dims {} does not fit data of rank {} and indices of rank {}", batch, data_rank,
+            index_rank);
     return static_cast<size_t>(batch);
 }
 
@@ -36,7 +39,8 @@ void infer(InferContext& context) {
     const Dim& depth = indices->back();
     if (!depth.known()) return context.set_output(0, context.dtype(0));
     check_depth(depth.value, batch, data->size());
-    context.set_output(0, context.dtype(0), gathered<Dim>(*data, *indices, batch + static_cast<size_t>(depth.value)));
+    context.set_output(0, context.dtype(0),
+                       gathered<Dim>(*data, *indices, batch + static_cast<size_t>(depth.value)));
 }
 
 void kernel(KernelContext& context) {
@@ -49,8 +53,8 @@ void kernel(KernelContext& context) {
     const size_t consumed = batch + static_cast<size_t>(depth);
     const Shape strides = row_major_strides(data.shape());
     for (size_t i = 0; i < batch; ++i)
-        require(shape[i] == indices.shape()[i], "batch dimension {} is {} in the data but {} in the indices", i, shape[i],
-                indices.shape()[i]);
+        require(shape[i] == indices.shape()[i], "batch dimension {} is {} in the data but {} in the indices",
+                i, shape[i], indices.shape()[i]);
     const int64_t batches = element_count(shape.first(batch));
     const int64_t batch_stride = element_count(shape.subspan(batch));
     const std::vector<int64_t> coordinates = indices.to_ints();
@@ -63,8 +67,8 @@ void kernel(KernelContext& context) {
         for (int64_t k = 0; k < depth; ++k) {
             const int64_t index = coordinates[static_cast<size_t>(slice * depth + k)];
             const size_t axis = batch + static_cast<size_t>(k);
-            require(index >= -shape[axis] && index < shape[axis], "index {} is out of range for a dimension of {}", index,
-                    shape[axis]);
+            require(index >= -shape[axis] && index < shape[axis],
+                    "index {} is out of range for a dimension of {}", index, shape[axis]);
             offset += (index < 0 ? index + shape[axis] : index) * strides[axis];
         }
         std::memcpy(y, move.source() + static_cast<size_t>(offset) * move.width(), run);

@@ -9,7 +9,8 @@ namespace {
 
 using DataMap = std::unordered_map<const Value*, Dims>;
 
-// The value that a chain of captures stands for: constants and shapes of enclosing graphs are known inside as well.
+// The value that a chain of captures stands for: constants and shapes of enclosing graphs are known
+// inside as well.
 const Value* origin(const Value* value) {
     while (value != nullptr && value->outer() != nullptr) value = value->outer();
     return value;
@@ -17,18 +18,22 @@ const Value* origin(const Value* value) {
 
 class GraphInference : public InferContext {
   public:
-    GraphInference(Graph& graph, const Node& node, DataMap& data) : InferContext(node), graph_(graph), data_(data) {}
+    GraphInference(Graph& graph, const Node& node, DataMap& data)
+        : InferContext(node), graph_(graph), data_(data) {}
 
     const ValueType& input(size_t index) const override { return node().input(index)->type; }
 
-    const Tensor* constant(size_t index) const override { return graph_.constant(origin(node().input(index))); }
+    const Tensor* constant(size_t index) const override {
+        return graph_.constant(origin(node().input(index)));
+    }
 
     std::optional<Dims> shape_data(size_t index) const override {
         const Value* value = origin(node().input(index));
         if (value == nullptr) return std::nullopt;
         if (const Tensor* tensor = graph_.constant(value)) {
             const bool integers = is_integer(tensor->dtype()) || tensor->dtype() == DType::boolean;
-            if (tensor->rank() > 1 || !integers || static_cast<size_t>(tensor->size()) > kMaxShapeData) return std::nullopt;
+            if (tensor->rank() > 1 || !integers || static_cast<size_t>(tensor->size()) > kMaxShapeData)
+                return std::nullopt;
             Dims data;
             for (const int64_t entry : tensor->to_ints()) data.push_back(data_entry(entry));
             return data;
@@ -51,12 +56,14 @@ class GraphInference : public InferContext {
     std::vector<ValueType> infer_subgraph(const Graph& body, const std::vector<ValueType>& inputs) override;
 
   private:
-    // What the file declares and what the rule finds must not contradict each other; the more precise one wins.
+    // What the file declares and what the rule finds must not contradict each other; the more precise one
+    // wins.
     void merge(Value& value, const ValueType& found) const {
         ValueType& known = value.type;
         if (found.dtype != DType::undefined) {
             require(known.dtype == DType::undefined || known.dtype == found.dtype,
-                    "value '{}' is declared {} but computed as {}", value.name(), name(known.dtype), name(found.dtype));
+                    "value '{}' is declared {} but computed as {}", value.name(), name(known.dtype),
+                    name(found.dtype));
             known.dtype = found.dtype;
         }
         if (!found.shape) return;
@@ -88,7 +95,8 @@ void infer_graph(Graph& graph, DataMap& data) {
     }
 }
 
-std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body, const std::vector<ValueType>& inputs) {
+std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body,
+                                                      const std::vector<ValueType>& inputs) {
     // Sub-graphs belong to this node's attributes, which the graph being inferred owns.
     auto& inner = const_cast<Graph&>(body);  // NOLINT
     for (size_t i = 0; i < inputs.size() && i < inner.inputs().size(); ++i) {

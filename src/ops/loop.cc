@@ -1,5 +1,7 @@
-// Loop: a sub-graph run while a condition holds, up to a trip count; it carries values and stacks what it scans out.
-// Inputs: trip count?, condition?, carried values. Body: (iteration, condition, carried…) -> (condition, carried…, scanned…).
+// Loop: a sub-graph run while a condition holds, up to a trip count; it carries values and stacks what it
+// scans out.
+// Inputs: trip count?, condition?, carried values. Body: (iteration, condition, carried…) -> (condition,
+// carried…, scanned…).
 #include <limits>
 
 #include "base/convert.h"
@@ -12,9 +14,11 @@ namespace {
 size_t carried_count(size_t inputs) { return inputs > 2 ? inputs - 2 : 0; }
 
 void check_body(const Graph& body, size_t carried, size_t outputs) {
-    require(body.inputs().size() == 2 + carried, "the body takes {} inputs, expected {}", body.inputs().size(), 2 + carried);
-    require(body.outputs().size() == 1 + outputs && outputs >= carried, "the body gives {} results for {} outputs and {} carried values",
-            body.outputs().size(), outputs, carried);
+    require(body.inputs().size() == 2 + carried, "the body takes {} inputs, expected {}",
+            body.inputs().size(), 2 + carried);
+    require(body.outputs().size() == 1 + outputs && outputs >= carried,
+            "the body gives {} results for {} outputs and {} carried values", body.outputs().size(), outputs,
+            carried);
 }
 
 void infer(InferContext& context) {
@@ -31,15 +35,17 @@ void infer(InferContext& context) {
     const std::vector<ValueType> results = context.infer_subgraph(body, inputs);
     for (size_t i = 0; i < context.output_count(); ++i) {
         ValueType type = results[1 + i];
-        if (i < carried) type = common_type(type, context.input(2 + i));
-        else if (type.shape) type.shape->insert(type.shape->begin(), Dim());
+        if (i < carried)
+            type = common_type(type, context.input(2 + i));
+        else if (type.shape)
+            type.shape->insert(type.shape->begin(), Dim());
         context.set_output(i, std::move(type));
     }
 }
 
 bool read_condition(const Tensor& condition) {
-    require(condition.dtype() == DType::boolean && condition.size() == 1, "the condition must be one bool, not {} of {}",
-            condition.size(), name(condition.dtype()));
+    require(condition.dtype() == DType::boolean && condition.size() == 1,
+            "the condition must be one bool, not {} of {}", condition.size(), name(condition.dtype()));
     return load_int(DType::boolean, condition.raw(), 0) != 0;
 }
 
@@ -69,7 +75,8 @@ void kernel(KernelContext& context) {
     for (size_t i = 0; i < carried; ++i) context.set_output(i, std::move(state[i]));
     for (size_t i = 0; i < scanned.size(); ++i) {
         const Graph::Output& output = body.outputs()[1 + carried + i];
-        const ValueType& type = output.value->type.dtype != DType::undefined ? output.value->type : output.type;
+        const ValueType& type =
+            output.value->type.dtype != DType::undefined ? output.value->type : output.type;
         context.set_output(carried + i, scanned[i].empty() ? empty_stack(type, 0) : stack(scanned[i], 0));
     }
 }

@@ -9,14 +9,17 @@
 namespace kilter {
 namespace {
 
-DType result_dtype(const Attributes& attributes) { return dtype_from_onnx(attributes.get_int("output_datatype", 1)); }
+DType result_dtype(const Attributes& attributes) {
+    return dtype_from_onnx(attributes.get_int("output_datatype", 1));
+}
 
 void infer(InferContext& context) {
     const auto bins = context.ints(0);
     const auto length = context.ints(1);
     const auto number = [](const auto& list) { return list && list->size() == 1 && (*list)[0] >= 0; };
-    context.set_output(0, result_dtype(context.attributes()),
-                       {number(length) ? Dim((*length)[0] / 2 + 1) : Dim(), number(bins) ? Dim((*bins)[0]) : Dim()});
+    context.set_output(
+        0, result_dtype(context.attributes()),
+        {number(length) ? Dim((*length)[0] / 2 + 1) : Dim(), number(bins) ? Dim((*bins)[0]) : Dim()});
 }
 
 double to_mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
@@ -27,8 +30,8 @@ void kernel(KernelContext& context) {
     const int64_t bins = context.input(0).to_ints()[0];
     const int64_t length = context.input(1).to_ints()[0];
     const int64_t rate = context.input(2).to_ints()[0];
-    require(bins >= 0 && length >= 0 && rate > 0 && length < (int64_t{1} << 40), "{} bins, length {} and rate {} make no filters",
-            bins, length, rate);
+    require(bins >= 0 && length >= 0 && rate > 0 && length < (int64_t{1} << 40),
+            "{} bins, length {} and rate {} make no filters", bins, length, rate);
     const double low = to_mel(context.input(3).to_doubles()[0]);
     const double high = to_mel(context.input(4).to_doubles()[0]);
     const DType dtype = result_dtype(context.attributes());
@@ -37,8 +40,10 @@ void kernel(KernelContext& context) {
     Tensor y = Tensor::filled(dtype, shape, 0);
     const auto edge = [&](int64_t i) {  // row at which filter i begins, filter i-1 peaks and filter i-2 ends
         const double mel = low + static_cast<double>(i) * (high - low) / static_cast<double>(bins + 2);
-        const double at = std::floor(static_cast<double>(length + 1) * to_hertz(mel) / static_cast<double>(rate));
-        require(at >= 0 && at <= static_cast<double>(shape[0]), "the edges of the filters lie outside the spectrum");
+        const double at =
+            std::floor(static_cast<double>(length + 1) * to_hertz(mel) / static_cast<double>(rate));
+        require(at >= 0 && at <= static_cast<double>(shape[0]),
+                "the edges of the filters lie outside the spectrum");
         return static_cast<int64_t>(at);
     };
     const auto put = [&](int64_t row, int64_t column, double value) {
@@ -51,7 +56,8 @@ void kernel(KernelContext& context) {
         if (begin == peak) put(peak, i, 1);
         for (int64_t row = begin; begin < peak && row <= peak; ++row)
             put(row, i, static_cast<double>(row - begin) / static_cast<double>(peak - begin));
-        for (int64_t row = peak; row < end; ++row) put(row, i, static_cast<double>(end - row) / static_cast<double>(end - peak));
+        for (int64_t row = peak; row < end; ++row)
+            put(row, i, static_cast<double>(end - row) / static_cast<double>(end - peak));
     }
     context.set_output(0, std::move(y));
 }

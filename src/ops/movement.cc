@@ -16,7 +16,8 @@ struct Wide {
 };
 
 template <class T>
-void copy_run(int64_t count, const std::byte* source, int64_t source_step, std::byte* target, int64_t target_step) {
+void copy_run(int64_t count, const std::byte* source, int64_t source_step, std::byte* target,
+              int64_t target_step) {
     constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
     for (int64_t i = 0; i < count; ++i) {
         T element;  // through memcpy: a mapped source may have any alignment
@@ -25,8 +26,8 @@ void copy_run(int64_t count, const std::byte* source, int64_t source_step, std::
     }
 }
 
-void copy_elements(size_t width, int64_t count, const std::byte* source, int64_t source_step, std::byte* target,
-                   int64_t target_step) {
+void copy_elements(size_t width, int64_t count, const std::byte* source, int64_t source_step,
+                   std::byte* target, int64_t target_step) {
     if (source_step == 1 && target_step == 1) {
         std::memcpy(target, source, static_cast<size_t>(count) * width);
         return;
@@ -51,8 +52,8 @@ struct Axis {
 
 }  // namespace
 
-void copy_block(const Shape& extent, size_t width, const void* source, const Shape& source_strides, void* target,
-                const Shape& target_strides) {
+void copy_block(const Shape& extent, size_t width, const void* source, const Shape& source_strides,
+                void* target, const Shape& target_strides) {
     std::vector<Axis> axes;
     for (size_t i = 0; i < extent.size(); ++i) {
         if (extent[i] == 0) return;
@@ -92,18 +93,21 @@ void copy_block(const Shape& extent, size_t width, const void* source, const Sha
 }
 
 ElementMove::ElementMove(KernelContext& context, std::vector<Tensor> sources)
-    : context_(context), dtype_(sources.at(0).dtype()), width_(static_cast<size_t>(bits(dtype_)) / 8),
+    : context_(context),
+      dtype_(sources.at(0).dtype()),
+      width_(static_cast<size_t>(bits(dtype_)) / 8),
       sources_(std::move(sources)) {
     for (const Tensor& source : sources_)
-        require(source.dtype() == dtype_, "expected tensors of one element type, found {} and {}", name(dtype_),
-                name(source.dtype()));
+        require(source.dtype() == dtype_, "expected tensors of one element type, found {} and {}",
+                name(dtype_), name(source.dtype()));
     if (dtype_ == DType::string) {
         width_ = sizeof(int64_t);
         for (Tensor& source : sources_) {
             Tensor positions(DType::i64, source.shape());
             for (int64_t& position : positions.as_mutable<int64_t>()) {
                 position = static_cast<int64_t>(pool_.size());
-                pool_.push_back(source.as_strings()[static_cast<size_t>(&position - positions.as<int64_t>().data())]);
+                pool_.push_back(
+                    source.as_strings()[static_cast<size_t>(&position - positions.as<int64_t>().data())]);
             }
             source = std::move(positions);
         }
@@ -122,7 +126,8 @@ ElementMove::ElementMove(KernelContext& context, std::vector<Tensor> sources)
 std::byte* ElementMove::target(size_t output, const Shape& shape) {
     require_reasonable_size(dtype_, shape);
     output_ = output;
-    if (bits(dtype_) >= 8) return static_cast<std::byte*>(context_.output(output, dtype_, shape).raw_mutable());
+    if (bits(dtype_) >= 8)
+        return static_cast<std::byte*>(context_.output(output, dtype_, shape).raw_mutable());
     moved_ = Tensor(dtype_ == DType::string ? DType::i64 : DType::u8, shape);
     return static_cast<std::byte*>(moved_.raw_mutable());
 }
@@ -132,7 +137,8 @@ void ElementMove::finish() {
     Tensor& result = context_.output(output_, dtype_, moved_.shape());
     if (dtype_ == DType::string) {
         for (int64_t i = 0; i < moved_.size(); ++i)
-            result.as_strings_mutable()[static_cast<size_t>(i)] = pool_.at(static_cast<size_t>(moved_.as<int64_t>()[i]));
+            result.as_strings_mutable()[static_cast<size_t>(i)] =
+                pool_.at(static_cast<size_t>(moved_.as<int64_t>()[i]));
         return;
     }
     if (result.bytes() > 0) std::memset(result.raw_mutable(), 0, result.bytes());
@@ -142,10 +148,13 @@ void ElementMove::finish() {
 }
 
 void require_reasonable_size(DType dtype, const Shape& shape) {
-    // Allocation is lazy: a request beyond the machine's memory would succeed here and kill the process later.
-    static const size_t limit = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+    // Allocation is lazy: a request beyond the machine's memory would succeed here and kill the process
+    // later.
+    static const size_t limit =
+        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
     const size_t bytes = byte_count(dtype == DType::string ? DType::i64 : dtype, element_count(shape));
-    require(bytes <= limit, "a result of shape {} needs {} bytes, more than this machine has", to_string(shape), bytes);
+    require(bytes <= limit, "a result of shape {} needs {} bytes, more than this machine has",
+            to_string(shape), bytes);
 }
 
 }  // namespace kilter

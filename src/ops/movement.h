@@ -1,5 +1,6 @@
 // Moving elements of any type: what Transpose, Slice, Concat, Gather, … are made of.
-// Elements are moved as bytes; 4-bit elements are spread to bytes first, and strings travel as positions in a pool.
+// Elements are moved as bytes; 4-bit elements are spread to bytes first, and strings travel as positions
+// in a pool.
 #pragma once
 
 #include <vector>
@@ -8,9 +9,10 @@
 
 namespace kilter {
 
-//! Copies a block of `extent` elements. Strides are in elements and may be zero or negative; runs are copied with memcpy.
-void copy_block(const Shape& extent, size_t width, const void* source, const Shape& source_strides, void* target,
-                const Shape& target_strides);
+//! Copies a block of `extent` elements. Strides are in elements and may be zero or negative; runs are
+//! copied with memcpy.
+void copy_block(const Shape& extent, size_t width, const void* source, const Shape& source_strides,
+                void* target, const Shape& target_strides);
 
 //! The frame of a kernel that only moves elements from its sources to one output. Call finish() at the end.
 class ElementMove {
@@ -18,8 +20,11 @@ class ElementMove {
     ElementMove(KernelContext& context, std::vector<Tensor> sources);
 
     size_t width() const { return width_; }  // bytes of an element, here
-    const std::byte* source(size_t index = 0) const { return static_cast<const std::byte*>(sources_[index].raw()); }
-    //! Memory for output `output`; any number of outputs may be moved one after the other, each with its finish().
+    const std::byte* source(size_t index = 0) const {
+        return static_cast<const std::byte*>(sources_[index].raw());
+    }
+    //! Memory for output `output`; any number of outputs may be moved one after the other, each with its
+    //! finish().
     std::byte* target(size_t output, const Shape& shape);
     void finish();
 
@@ -33,7 +38,8 @@ class ElementMove {
     size_t output_ = 0;
 };
 
-//! Throws unless a result of this type and shape can be held in memory: guards against absurd sizes in a model.
+//! Throws unless a result of this type and shape can be held in memory: guards against absurd sizes in a
+//! model.
 void require_reasonable_size(DType dtype, const Shape& shape);
 
 }  // namespace kilter

@@ -18,11 +18,12 @@ Box box_at(const float* numbers, bool center) {
     if (center) {
         const float half_width = numbers[2] / 2;
         const float half_height = numbers[3] / 2;
-        return {numbers[0] - half_width, numbers[1] - half_height, numbers[0] + half_width, numbers[1] + half_height};
+        return {numbers[0] - half_width, numbers[1] - half_height, numbers[0] + half_width,
+                numbers[1] + half_height};
     }
     // Any two opposite corners, y before x.
-    return {std::min(numbers[1], numbers[3]), std::min(numbers[0], numbers[2]), std::max(numbers[1], numbers[3]),
-            std::max(numbers[0], numbers[2])};
+    return {std::min(numbers[1], numbers[3]), std::min(numbers[0], numbers[2]),
+            std::max(numbers[1], numbers[3]), std::max(numbers[0], numbers[2])};
 }
 
 float area(const Box& box) { return (box.right - box.left) * (box.bottom - box.top); }
@@ -41,8 +42,8 @@ float number_or(const KernelContext& context, size_t index, float absent) {
     return static_cast<float>(load_double(context.input(index).dtype(), context.input(index).raw(), 0));
 }
 
-std::vector<int64_t> best_boxes(const std::vector<Box>& boxes, const float* scores, int64_t most, float iou_threshold,
-                                const float* score_threshold) {
+std::vector<int64_t> best_boxes(const std::vector<Box>& boxes, const float* scores, int64_t most,
+                                float iou_threshold, const float* score_threshold) {
     std::vector<int64_t> order;
     for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i)
         if (score_threshold == nullptr || scores[i] > *score_threshold) order.push_back(i);
@@ -51,7 +52,8 @@ std::vector<int64_t> best_boxes(const std::vector<Box>& boxes, const float* scor
     for (const int64_t candidate : order) {
         if (static_cast<int64_t>(chosen.size()) >= most) break;
         const bool clear = std::ranges::none_of(chosen, [&](int64_t better) {
-            return overlap(boxes[static_cast<size_t>(candidate)], boxes[static_cast<size_t>(better)]) > iou_threshold;
+            return overlap(boxes[static_cast<size_t>(candidate)], boxes[static_cast<size_t>(better)]) >
+                   iou_threshold;
         });
         if (clear) chosen.push_back(candidate);
     }
@@ -77,7 +79,8 @@ void kernel(KernelContext& context) {
             found.push_back(box_at(boxes.as<float>().data() + (batch * boxes.dim(1) + i) * 4, center));
         for (int64_t kind = 0; kind < scores.dim(1); ++kind) {
             const float* row = scores.as<float>().data() + (batch * scores.dim(1) + kind) * scores.dim(2);
-            for (const int64_t box : best_boxes(found, row, most, iou_threshold, filters ? &score_threshold : nullptr))
+            for (const int64_t box :
+                 best_boxes(found, row, most, iou_threshold, filters ? &score_threshold : nullptr))
                 rows.insert(rows.end(), {batch, kind, box});
         }
     }

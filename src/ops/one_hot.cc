@@ -24,7 +24,8 @@ void infer(InferContext& context) {
         depth = static_cast<int64_t>(number);
     }
     Dims shape = *indices;
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis_of(context.attributes(), context.rank(0))), depth);
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis_of(context.attributes(), context.rank(0))),
+                 depth);
     context.set_output(0, dtype, std::move(shape));
 }
 
@@ -49,7 +50,8 @@ void kernel(KernelContext& context) {
         const double hot = index < 0 ? index + number : index;
         if (!(hot >= 0 && hot < number)) continue;  // out of range: all off
         const int64_t at = (i / inner * classes + static_cast<int64_t>(hot)) * inner + i % inner;
-        copy_block({}, move.width(), move.source() + move.width(), {}, y + static_cast<size_t>(at) * move.width(), {});
+        copy_block({}, move.width(), move.source() + move.width(), {},
+                   y + static_cast<size_t>(at) * move.width(), {});
     }
     move.finish();
 }

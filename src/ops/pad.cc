@@ -1,4 +1,5 @@
-// Pad: grows (or, with negative pads, crops) a tensor; what is added is a constant, a reflection, the edge or a repetition.
+// Pad: grows (or, with negative pads, crops) a tensor; what is added is a constant, a reflection, the
+// edge or a repetition.
 #include <algorithm>
 
 #include "base/fail.h"
@@ -13,8 +14,8 @@ struct AxisPads {
     int64_t begin = 0, end = 0;
 };
 
-std::vector<AxisPads> pads_by_axis(const std::vector<int64_t>& pads, const std::optional<std::vector<int64_t>>& axes,
-                                   int64_t rank) {
+std::vector<AxisPads> pads_by_axis(const std::vector<int64_t>& pads,
+                                   const std::optional<std::vector<int64_t>>& axes, int64_t rank) {
     std::vector<AxisPads> result(static_cast<size_t>(rank));
     const size_t count = axes ? axes->size() : result.size();
     require(pads.size() == 2 * count, "pads has {} entries, expected {}", pads.size(), 2 * count);
@@ -28,7 +29,8 @@ std::vector<AxisPads> pads_by_axis(const std::vector<int64_t>& pads, const std::
 
 int64_t padded(int64_t extent, const AxisPads& pads) {
     int64_t sum = 0;
-    require(!__builtin_add_overflow(extent, pads.begin, &sum) && !__builtin_add_overflow(sum, pads.end, &sum) && sum >= 0,
+    require(!__builtin_add_overflow(extent, pads.begin, &sum) &&
+                !__builtin_add_overflow(sum, pads.end, &sum) && sum >= 0,
             "pads of {} and {} do not fit a dimension of {}", pads.begin, pads.end, extent);
     return sum;
 }
@@ -54,7 +56,8 @@ void infer(InferContext& context) {
 // Position in the source of each position along one padded axis; -1 where the constant goes.
 std::vector<int64_t> source_positions(int64_t extent, const AxisPads& pads, const std::string& mode) {
     std::vector<int64_t> positions(static_cast<size_t>(padded(extent, pads)));
-    require(mode == "constant" || extent > 0 || positions.empty(), "cannot pad an empty dimension in mode '{}'", mode);
+    require(mode == "constant" || extent > 0 || positions.empty(),
+            "cannot pad an empty dimension in mode '{}'", mode);
     const int64_t period = 2 * (extent - 1);
     for (size_t i = 0; i < positions.size(); ++i) {
         int64_t at = static_cast<int64_t>(i) - pads.begin;
@@ -80,7 +83,9 @@ std::vector<int64_t> source_positions(int64_t extent, const AxisPads& pads, cons
 class PaddedCopy {
   public:
     PaddedCopy(const Shape& from, std::vector<std::vector<int64_t>> positions, size_t width)
-        : positions_(std::move(positions)), strides_(row_major_strides(from)), width_(static_cast<int64_t>(width)) {}
+        : positions_(std::move(positions)),
+          strides_(row_major_strides(from)),
+          width_(static_cast<int64_t>(width)) {}
 
     void run(size_t axis, const std::byte* source, const std::byte* fill, std::byte*& target) const {
         const bool last = axis + 1 == positions_.size();
@@ -97,8 +102,8 @@ class PaddedCopy {
                    (filled ? source == nullptr || positions_[axis][i + length] < 0
                            : positions_[axis][i + length] == at + static_cast<int64_t>(length)))
                 ++length;
-            copy_block({static_cast<int64_t>(length)}, static_cast<size_t>(width_), filled ? fill : source + at * width_,
-                       {filled ? 0 : 1}, target, {1});
+            copy_block({static_cast<int64_t>(length)}, static_cast<size_t>(width_),
+                       filled ? fill : source + at * width_, {filled ? 0 : 1}, target, {1});
             target += static_cast<int64_t>(length) * width_;
             i += length;
         }
@@ -113,12 +118,14 @@ class PaddedCopy {
 void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
     const std::string mode = context.attributes().get_string("mode", "constant");
-    require(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap", "unknown mode '{}'", mode);
+    require(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap", "unknown mode '{}'",
+            mode);
     std::optional<std::vector<int64_t>> axes;
     if (context.has_input(3)) axes = context.input(3).to_ints();
     const std::vector<AxisPads> pads = pads_by_axis(context.input(1).to_ints(), axes, x.rank());
     Tensor fill = context.has_input(2) ? context.input(2) : Tensor();
-    if (fill.empty()) fill = x.dtype() == DType::string ? Tensor(x.dtype(), {}) : Tensor::filled(x.dtype(), {}, 0);
+    if (fill.empty())
+        fill = x.dtype() == DType::string ? Tensor(x.dtype(), {}) : Tensor::filled(x.dtype(), {}, 0);
     require(fill.size() == 1, "the constant to pad with must be one element, not {}", fill.size());
     Shape shape;
     for (size_t i = 0; i < pads.size(); ++i) shape.push_back(padded(x.shape()[i], pads[i]));
@@ -127,8 +134,10 @@ void kernel(KernelContext& context) {
     std::vector<std::vector<int64_t>> positions;
     for (size_t i = 0; i < pads.size() && element_count(shape) > 0; ++i)
         positions.push_back(source_positions(x.shape()[i], pads[i], mode));
-    if (shape.empty()) copy_block({}, move.width(), move.source(), {}, y, {});
-    else if (!positions.empty()) PaddedCopy(x.shape(), std::move(positions), move.width()).run(0, move.source(), move.source(1), y);
+    if (shape.empty())
+        copy_block({}, move.width(), move.source(), {}, y, {});
+    else if (!positions.empty())
+        PaddedCopy(x.shape(), std::move(positions), move.width()).run(0, move.source(), move.source(1), y);
     move.finish();
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 void infer_not(InferContext& context) {
     const DType dtype = context.dtype(0);
-    require(dtype == DType::undefined || dtype == DType::boolean, "expected elements of bool, found {}", name(dtype));
+    require(dtype == DType::undefined || dtype == DType::boolean, "expected elements of bool, found {}",
+            name(dtype));
     context.same_as_input();
 }
 
@@ -23,7 +24,8 @@ void logical_not(KernelContext& context) {
 
 void infer_bitwise_not(InferContext& context) {
     const DType dtype = context.dtype(0);
-    require(dtype == DType::undefined || is_integer(dtype), "expected integers, found elements of {}", name(dtype));
+    require(dtype == DType::undefined || is_integer(dtype), "expected integers, found elements of {}",
+            name(dtype));
     context.same_as_input();
 }
 
@@ -63,7 +65,8 @@ KILTER_OP({.name = "Not", .infer = infer_not, .kernel = logical_not});
 KILTER_OP({.name = "BitwiseNot", .infer = infer_bitwise_not, .kernel = bitwise_not});
 KILTER_OP({.name = "IsNaN", .infer = infer_predicate, .kernel = is_nan});
 KILTER_OP({.name = "IsInf",
-           .attributes = {{"detect_negative", AttributeKind::integer}, {"detect_positive", AttributeKind::integer}},
+           .attributes = {{"detect_negative", AttributeKind::integer},
+                          {"detect_positive", AttributeKind::integer}},
            .infer = infer_predicate,
            .kernel = is_inf});
 

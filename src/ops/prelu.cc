@@ -16,7 +16,9 @@ void kernel(KernelContext& context) {
     const BinaryFunction function{
         [](double value, double slope) { return value < 0 ? slope * value : value; },
         [](int64_t value, int64_t slope) {
-            return value < 0 ? static_cast<int64_t>(static_cast<uint64_t>(slope) * static_cast<uint64_t>(value)) : value;
+            return value < 0
+                       ? static_cast<int64_t>(static_cast<uint64_t>(slope) * static_cast<uint64_t>(value))
+                       : value;
         },
         [](uint64_t value, uint64_t /*slope*/) { return value; }};
     map_binary(function, x, context.input(1), context.output(0, x.dtype(), x.shape()));

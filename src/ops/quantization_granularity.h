@@ -1,4 +1,5 @@
-// Which scale and zero point belong to an element: one for the tensor, one per position of an axis, or one per block of it.
+// Which scale and zero point belong to an element: one for the tensor, one per position of an axis, or
+// one per block of it.
 #pragma once
 
 #include "ops/op.h"
@@ -12,7 +13,8 @@ class QuantizationGranularity {
     //! Index into the scales for element `index` of x.
     int64_t operator()(int64_t index) const {
         const int64_t along = index / inner_ % extent_ / block_;
-        return (index / (inner_ * extent_) * outer_factor_ * scales_ + along) * inner_factor_ + index % inner_ * inner_step_;
+        return (index / (inner_ * extent_) * outer_factor_ * scales_ + along) * inner_factor_ +
+               index % inner_ * inner_step_;
     }
 
   private:

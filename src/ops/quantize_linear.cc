@@ -24,7 +24,8 @@ void infer(InferContext& context) {
     context.set_output(0, std::move(type));
 }
 
-// Clamped to what the integer type holds; NaN becomes the lowest value, as a clamp of a comparison-based kernel gives.
+// Clamped to what the integer type holds; NaN becomes the lowest value, as a clamp of a comparison-based
+// kernel gives.
 void store_saturated(DType dtype, void* data, int64_t index, double value) {
     const double lowest = is_signed(dtype) ? -std::ldexp(1.0, bits(dtype) - 1) : 0;
     const double highest = std::ldexp(1.0, bits(dtype) - (is_signed(dtype) ? 1 : 0)) - 1;
@@ -36,9 +37,10 @@ void kernel(KernelContext& context) {
     const Tensor& scale = context.input(1);
     const Tensor zero_point = context.has_input(2) ? context.input(2) : Tensor();
     const DType dtype = result_dtype(context.attributes(), zero_point.dtype());
-    require(zero_point.empty() || zero_point.size() == scale.size(), "{} zero points for {} scales", zero_point.size(),
-            scale.size());
-    const QuantizationGranularity granularity(x.shape(), scale.shape(), context.attributes().get_int("axis", 1),
+    require(zero_point.empty() || zero_point.size() == scale.size(), "{} zero points for {} scales",
+            zero_point.size(), scale.size());
+    const QuantizationGranularity granularity(x.shape(), scale.shape(),
+                                              context.attributes().get_int("axis", 1),
                                               context.attributes().get_int("block_size", 0));
     const bool saturate = context.attributes().get_int("saturate", 1) != 0;
     const bool integers = is_integer(dtype);
@@ -51,8 +53,10 @@ void kernel(KernelContext& context) {
         const auto quotient = static_cast<float>(load_double(x.dtype(), x.raw(), i)) /
                               static_cast<float>(load_double(scale.dtype(), scale.raw(), which));
         const double zero = zero_point.empty() ? 0 : load_double(zero_point.dtype(), zero_point.raw(), which);
-        if (integers) store_saturated(dtype, y.raw_mutable(), i, std::nearbyint(quotient) + zero);
-        else store_double(DType::f32, y.raw_mutable(), i, quotient + zero);
+        if (integers)
+            store_saturated(dtype, y.raw_mutable(), i, std::nearbyint(quotient) + zero);
+        else
+            store_double(DType::f32, y.raw_mutable(), i, quotient + zero);
     }
     context.set_output(0, integers ? std::move(y) : convert(y, dtype, saturate));
 }

@@ -1,4 +1,5 @@
-// RandomNormal, RandomUniform, their Like forms, Bernoulli and Multinomial: random tensors, repeatable when `seed` is given.
+// RandomNormal, RandomUniform, their Like forms, Bernoulli and Multinomial: random tensors, repeatable
+// when `seed` is given.
 #include <bit>
 #include <cmath>
 #include <random>
@@ -53,7 +54,8 @@ void normal(KernelContext& context) {
     const double mean = context.attributes().get_float("mean", 0);
     const double scale = context.attributes().get_float("scale", 1);
     std::normal_distribution<double> distribution(0, 1);
-    for (int64_t i = 0; i < y.size(); ++i) store_double(y.dtype(), y.raw_mutable(), i, mean + scale * distribution(generator));
+    for (int64_t i = 0; i < y.size(); ++i)
+        store_double(y.dtype(), y.raw_mutable(), i, mean + scale * distribution(generator));
 }
 
 void uniform(KernelContext& context) {
@@ -62,7 +64,8 @@ void uniform(KernelContext& context) {
     const double low = context.attributes().get_float("low", 0);
     const double high = context.attributes().get_float("high", 1);
     std::uniform_real_distribution<double> distribution(0, 1);
-    for (int64_t i = 0; i < y.size(); ++i) store_double(y.dtype(), y.raw_mutable(), i, low + (high - low) * distribution(generator));
+    for (int64_t i = 0; i < y.size(); ++i)
+        store_double(y.dtype(), y.raw_mutable(), i, low + (high - low) * distribution(generator));
 }
 
 void bernoulli(KernelContext& context) {
@@ -71,7 +74,8 @@ void bernoulli(KernelContext& context) {
     Generator generator = generator_of(context.attributes());
     std::uniform_real_distribution<double> distribution(0, 1);
     for (int64_t i = 0; i < y.size(); ++i)
-        store_double(y.dtype(), y.raw_mutable(), i, distribution(generator) < load_double(x.dtype(), x.raw(), i) ? 1 : 0);
+        store_double(y.dtype(), y.raw_mutable(), i,
+                     distribution(generator) < load_double(x.dtype(), x.raw(), i) ? 1 : 0);
 }
 
 int64_t sample_size(const Attributes& attributes) {
@@ -85,7 +89,8 @@ DType class_dtype(const Attributes& attributes) {
 }
 
 void infer_multinomial(InferContext& context) {
-    require(context.rank(0) < 0 || context.rank(0) == 2, "expected a matrix, found a tensor of rank {}", context.rank(0));
+    require(context.rank(0) < 0 || context.rank(0) == 2, "expected a matrix, found a tensor of rank {}",
+            context.rank(0));
     const Dim batch = context.shape(0) ? (*context.shape(0))[0] : Dim();
     context.set_output(0, class_dtype(context.attributes()), {batch, Dim(sample_size(context.attributes()))});
 }
@@ -101,9 +106,11 @@ void multinomial(KernelContext& context) {
     Generator generator = generator_of(context.attributes());
     for (int64_t row = 0; row < x.dim(0); ++row) {
         std::vector<double> weights;
-        for (int64_t k = 0; k < x.dim(1); ++k) weights.push_back(std::exp(load_double(x.dtype(), x.raw(), row * x.dim(1) + k)));
+        for (int64_t k = 0; k < x.dim(1); ++k)
+            weights.push_back(std::exp(load_double(x.dtype(), x.raw(), row * x.dim(1) + k)));
         std::discrete_distribution<int64_t> distribution(weights.begin(), weights.end());
-        for (int64_t i = 0; i < shape[1]; ++i) store_int(dtype, y.raw_mutable(), row * shape[1] + i, distribution(generator));
+        for (int64_t i = 0; i < shape[1]; ++i)
+            store_int(dtype, y.raw_mutable(), row * shape[1] + i, distribution(generator));
     }
 }
 
@@ -141,7 +148,11 @@ KILTER_OP({.name = "RandomUniformLike",
            .infer = infer,
            .kernel = uniform,
            .deterministic = false});
-KILTER_OP({.name = "Bernoulli", .attributes = attributes_with({}), .infer = infer, .kernel = bernoulli, .deterministic = false});
+KILTER_OP({.name = "Bernoulli",
+           .attributes = attributes_with({}),
+           .infer = infer,
+           .kernel = bernoulli,
+           .deterministic = false});
 KILTER_OP({.name = "Multinomial",
            .attributes = attributes_with({{"sample_size", AttributeKind::integer}}),
            .infer = infer_multinomial,

@@ -13,8 +13,8 @@ namespace {
 int64_t count_integers(int64_t start, int64_t limit, int64_t delta) {
     require(delta != 0, "the delta of a range must not be 0");
     int64_t distance = 0;
-    require(!__builtin_sub_overflow(limit, start, &distance) && distance != INT64_MIN && delta != INT64_MIN, "the range from {} to {} is too long",
-            start, limit);
+    require(!__builtin_sub_overflow(limit, start, &distance) && distance != INT64_MIN && delta != INT64_MIN,
+            "the range from {} to {} is too long", start, limit);
     if ((distance > 0) != (delta > 0) || distance == 0) return 0;
     return (std::abs(distance) - 1) / std::abs(delta) + 1;
 }
@@ -22,7 +22,8 @@ int64_t count_integers(int64_t start, int64_t limit, int64_t delta) {
 int64_t count_reals(double start, double limit, double delta) {
     require(delta != 0, "the delta of a range must not be 0");
     const double count = std::ceil((limit - start) / delta);
-    require(!std::isnan(count) && count < 9e15, "the range from {} to {} by {} has no length", start, limit, delta);
+    require(!std::isnan(count) && count < 9e15, "the range from {} to {} by {} has no length", start, limit,
+            delta);
     return std::max<int64_t>(static_cast<int64_t>(count), 0);
 }
 
@@ -41,7 +42,8 @@ void infer(InferContext& context) {
     const std::optional<Dims> limit = context.shape_data(1);
     const std::optional<Dims> delta = context.shape_data(2);
     if (!start || !limit || !delta || start->size() != 1 || limit->size() != 1 || delta->size() != 1) {
-        if (context.constant(0) != nullptr && context.constant(1) != nullptr && context.constant(2) != nullptr)
+        if (context.constant(0) != nullptr && context.constant(1) != nullptr &&
+            context.constant(2) != nullptr)
             return infer_constants(context, dtype);
         return context.set_output(0, dtype, {Dim()});
     }
@@ -69,12 +71,15 @@ void kernel(KernelContext& context) {
     const bool integers = is_integer(dtype);
     const auto integer = [&](size_t i) { return load_int(dtype, context.input(i).raw(), 0); };
     const auto real = [&](size_t i) { return load_double(dtype, context.input(i).raw(), 0); };
-    const int64_t count = integers ? count_integers(integer(0), integer(1), integer(2)) : count_reals(real(0), real(1), real(2));
+    const int64_t count = integers ? count_integers(integer(0), integer(1), integer(2))
+                                   : count_reals(real(0), real(1), real(2));
     require_reasonable_size(dtype, {count});
     Tensor& y = context.output(0, dtype, {count});
     for (int64_t i = 0; i < count; ++i) {
-        if (integers) store_int(dtype, y.raw_mutable(), i, integer(0) + i * integer(2));
-        else store_double(dtype, y.raw_mutable(), i, real(0) + static_cast<double>(i) * real(2));
+        if (integers)
+            store_int(dtype, y.raw_mutable(), i, integer(0) + i * integer(2));
+        else
+            store_double(dtype, y.raw_mutable(), i, real(0) + static_cast<double>(i) * real(2));
     }
 }
 

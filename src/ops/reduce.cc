@@ -16,8 +16,8 @@ namespace {
 
 using Offsets = std::vector<int64_t>;
 
-std::optional<std::vector<bool>> reduced_axes(const Attributes& attributes, const std::optional<std::vector<int64_t>>& axes,
-                                              int64_t rank) {
+std::optional<std::vector<bool>> reduced_axes(const Attributes& attributes,
+                                              const std::optional<std::vector<int64_t>>& axes, int64_t rank) {
     if (!axes || axes->empty()) {
         if (attributes.get_int("noop_with_empty_axes", 0) != 0) return std::nullopt;
         return std::vector<bool>(static_cast<size_t>(rank), true);
@@ -31,11 +31,14 @@ std::optional<std::vector<bool>> reduced_axes(const Attributes& attributes, cons
 }
 
 template <class Dimension>
-std::vector<Dimension> reduced_shape(const std::vector<Dimension>& x, const std::vector<bool>& reduced, bool keep) {
+std::vector<Dimension> reduced_shape(const std::vector<Dimension>& x, const std::vector<bool>& reduced,
+                                     bool keep) {
     std::vector<Dimension> shape;
     for (size_t i = 0; i < x.size(); ++i) {
-        if (!reduced[i]) shape.push_back(x[i]);
-        else if (keep) shape.emplace_back(1);
+        if (!reduced[i])
+            shape.push_back(x[i]);
+        else if (keep)
+            shape.emplace_back(1);
     }
     return shape;
 }
@@ -109,7 +112,8 @@ const Reduction& reduction(std::string_view name) {
 
 double reduce_reals(const Reduction& op, const Tensor& x, int64_t base, const Offsets& offsets) {
     double total = op.start;
-    for (const int64_t offset : offsets) total = op.step(total, load_double(x.dtype(), x.raw(), base + offset));
+    for (const int64_t offset : offsets)
+        total = op.step(total, load_double(x.dtype(), x.raw(), base + offset));
     return op.finish(total, static_cast<double>(offsets.size()));
 }
 
@@ -118,7 +122,8 @@ double log_sum_exp(const Tensor& x, int64_t base, const Offsets& offsets) {
     const double top = reduce_reals(reduction("ReduceMax"), x, base, offsets);
     if (std::isinf(top) || std::isnan(top)) return top;
     double total = 0;
-    for (const int64_t offset : offsets) total += std::exp(load_double(x.dtype(), x.raw(), base + offset) - top);
+    for (const int64_t offset : offsets)
+        total += std::exp(load_double(x.dtype(), x.raw(), base + offset) - top);
     return top + std::log(total);
 }
 
@@ -133,12 +138,18 @@ int64_t reduce_integers(std::string_view op, const Tensor& x, int64_t base, cons
     for (const int64_t offset : offsets) {
         const int64_t value = load_int(x.dtype(), x.raw(), base + offset);
         const auto bits = static_cast<uint64_t>(value);
-        if (op == "ReduceProd") total *= bits;
-        else if (op == "ReduceMax") total = first || less(static_cast<int64_t>(total), value) ? bits : total;
-        else if (op == "ReduceMin") total = first || less(value, static_cast<int64_t>(total)) ? bits : total;
-        else if (op == "ReduceSumSquare") total += bits * bits;
-        else if (op == "ReduceL1") total += !natural && value < 0 ? -bits : bits;
-        else total += bits;
+        if (op == "ReduceProd")
+            total *= bits;
+        else if (op == "ReduceMax")
+            total = first || less(static_cast<int64_t>(total), value) ? bits : total;
+        else if (op == "ReduceMin")
+            total = first || less(value, static_cast<int64_t>(total)) ? bits : total;
+        else if (op == "ReduceSumSquare")
+            total += bits * bits;
+        else if (op == "ReduceL1")
+            total += !natural && value < 0 ? -bits : bits;
+        else
+            total += bits;
         first = false;
     }
     if (op == "ReduceMean" && !offsets.empty())
@@ -151,8 +162,10 @@ int64_t reduce_integers(std::string_view op, const Tensor& x, int64_t base, cons
 void store_extreme_of_nothing(Tensor& y, int64_t index, bool max) {
     const DType dtype = y.dtype();
     const double infinity = std::numeric_limits<double>::infinity();
-    if (!is_integer(dtype) && dtype != DType::boolean) return store_double(dtype, y.raw_mutable(), index, max ? -infinity : infinity);
-    if (dtype == DType::boolean || !is_signed(dtype)) return store_int(dtype, y.raw_mutable(), index, max ? 0 : -1);
+    if (!is_integer(dtype) && dtype != DType::boolean)
+        return store_double(dtype, y.raw_mutable(), index, max ? -infinity : infinity);
+    if (dtype == DType::boolean || !is_signed(dtype))
+        return store_int(dtype, y.raw_mutable(), index, max ? 0 : -1);
     const int64_t lowest = -(int64_t{1} << (bits(dtype) - 2)) * 2;
     store_int(dtype, y.raw_mutable(), index, max ? lowest : ~lowest);
 }
@@ -165,26 +178,31 @@ void kernel(KernelContext& context) {
     std::optional<std::vector<int64_t>> axes;
     if (context.has_input(1)) axes = context.input(1).to_ints();
     // With nothing to reduce, each element is still its own sum, square or logarithm.
-    const std::vector<bool> reduced =
-        reduced_axes(context.attributes(), axes, x.rank()).value_or(std::vector<bool>(x.shape().size(), false));
-    Tensor& y = context.output(0, x.dtype(), reduced_shape(x.shape(), reduced, keeps_dims(context.attributes())));
+    const std::vector<bool> reduced = reduced_axes(context.attributes(), axes, x.rank())
+                                          .value_or(std::vector<bool>(x.shape().size(), false));
+    Tensor& y =
+        context.output(0, x.dtype(), reduced_shape(x.shape(), reduced, keeps_dims(context.attributes())));
     if (y.size() == 0) return;
     const Offsets kept = offsets_along(x.shape(), reduced, false);
     const Offsets inner = offsets_along(x.shape(), reduced, true);
     const bool exact = integers && op != "ReduceL2" && op != "ReduceLogSum" && op != "ReduceLogSumExp";
     for (int64_t i = 0; i < y.size(); ++i) {
         const int64_t base = kept[static_cast<size_t>(i)];
-        if (inner.empty() && (op == "ReduceMax" || op == "ReduceMin")) store_extreme_of_nothing(y, i, op == "ReduceMax");
-        else if (exact) store_int(y.dtype(), y.raw_mutable(), i, reduce_integers(op, x, base, inner));
-        else if (op == "ReduceLogSumExp") store_double(y.dtype(), y.raw_mutable(), i, log_sum_exp(x, base, inner));
-        else store_double(y.dtype(), y.raw_mutable(), i, reduce_reals(reduction(op), x, base, inner));
+        if (inner.empty() && (op == "ReduceMax" || op == "ReduceMin"))
+            store_extreme_of_nothing(y, i, op == "ReduceMax");
+        else if (exact)
+            store_int(y.dtype(), y.raw_mutable(), i, reduce_integers(op, x, base, inner));
+        else if (op == "ReduceLogSumExp")
+            store_double(y.dtype(), y.raw_mutable(), i, log_sum_exp(x, base, inner));
+        else
+            store_double(y.dtype(), y.raw_mutable(), i, reduce_reals(reduction(op), x, base, inner));
     }
 }
 
 const bool kRegistered = [] {
     for (const std::string_view name :
-         {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
-          "ReduceLogSumExp", "ReduceSumSquare"})
+         {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+          "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})
         RegisterOp({.name = name,
                     .min_inputs = 1,
                     .max_inputs = 2,

@@ -22,8 +22,9 @@ void infer(InferContext& context) {
     Dims numerator = x.value_or(Dims());  // what is left of x once copied dimensions are taken out
     Dims denominator;
     std::vector<bool> copied(numerator.size(), false);
-    int inferred = -1;    // position of the dimension to work out
-    size_t unknowns = 0;  // entries of which nothing is known; a single one follows from the others, as -1 does
+    int inferred = -1;  // position of the dimension to work out
+    size_t unknowns =
+        0;  // entries of which nothing is known; a single one follows from the others, as -1 does
     for (size_t i = 0; i < target->size(); ++i) {
         const Dim& entry = (*target)[i];
         const std::optional<int64_t> number = entry_number(entry);
@@ -36,8 +37,9 @@ void infer(InferContext& context) {
             continue;
         }
         if (number == -1 || (!number && entry.symbol.empty())) {
-            require(number != -1 || inferred < 0 || entry_number((*target)[static_cast<size_t>(inferred)]) != -1,
-                    "the new shape {} has more than one -1", to_string(*target));
+            require(
+                number != -1 || inferred < 0 || entry_number((*target)[static_cast<size_t>(inferred)]) != -1,
+                "the new shape {} has more than one -1", to_string(*target));
             inferred = static_cast<int>(i);
             ++unknowns;
             shape.emplace_back();
@@ -51,8 +53,8 @@ void infer(InferContext& context) {
     if (x && unknowns <= 1) {
         const std::optional<Dim> rest = dim_quotient(numerator, denominator);
         if (inferred >= 0 && rest) shape[static_cast<size_t>(inferred)] = *rest;
-        require(inferred >= 0 || !rest || !rest->known() || rest->value == 1, "cannot reshape {} to {}", to_string(*x),
-                to_string(shape));
+        require(inferred >= 0 || !rest || !rest->known() || rest->value == 1, "cannot reshape {} to {}",
+                to_string(*x), to_string(shape));
     }
     context.set_output(0, context.dtype(0), shape);
     if (shape.size() <= 1 && context.rank(0) >= 0 && context.rank(0) <= 1) pass_shape_data(context);
@@ -74,10 +76,12 @@ Shape target_shape(const Tensor& x, std::vector<int64_t> target, bool allow_zero
             continue;
         }
         require(shape[i] >= 0, "the new shape {} has a negative dimension", to_string(shape));
-        require(!__builtin_mul_overflow(known, shape[i], &known), "the new shape {} is too large", to_string(shape));
+        require(!__builtin_mul_overflow(known, shape[i], &known), "the new shape {} is too large",
+                to_string(shape));
     }
     if (inferred >= 0) {
-        require(known > 0 && x.size() % known == 0, "cannot reshape {} to {}", to_string(x.shape()), to_string(shape));
+        require(known > 0 && x.size() % known == 0, "cannot reshape {} to {}", to_string(x.shape()),
+                to_string(shape));
         shape[static_cast<size_t>(inferred)] = x.size() / known;
     }
     return shape;

@@ -8,7 +8,8 @@ namespace kilter {
 namespace {
 
 void infer(InferContext& context) {
-    require(context.rank(0) < 0 || context.rank(0) >= 2, "expected at least two dimensions, found {}", context.rank(0));
+    require(context.rank(0) < 0 || context.rank(0) >= 2, "expected at least two dimensions, found {}",
+            context.rank(0));
     context.same_as_input();
 }
 
@@ -22,7 +23,8 @@ void kernel(KernelContext& context) {
     const int64_t steps = x.dim(static_cast<int>(time_axis));
     const int64_t batch = x.dim(static_cast<int>(batch_axis));
     const std::vector<int64_t> lengths = context.input(1).to_ints();
-    require(static_cast<int64_t>(lengths.size()) == batch, "{} lengths for a batch of {}", lengths.size(), batch);
+    require(static_cast<int64_t>(lengths.size()) == batch, "{} lengths for a batch of {}", lengths.size(),
+            batch);
     ElementMove move(context, {x});
     std::byte* y = move.target(0, x.shape());
     const size_t run = static_cast<size_t>(element_count(std::span(x.shape()).subspan(2))) * move.width();
@@ -31,7 +33,9 @@ void kernel(KernelContext& context) {
         require(length >= 0 && length <= steps, "a length of {} in sequences of {} steps", length, steps);
         for (int64_t t = 0; t < steps && run > 0; ++t) {
             const int64_t from = t < length ? length - 1 - t : t;
-            const auto at = [&](int64_t step) { return static_cast<size_t>(time_axis == 0 ? step * batch + b : b * steps + step) * run; };
+            const auto at = [&](int64_t step) {
+                return static_cast<size_t>(time_axis == 0 ? step * batch + b : b * steps + step) * run;
+            };
             std::memcpy(y + at(t), move.source() + at(from), run);
         }
     }

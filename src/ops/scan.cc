@@ -21,17 +21,18 @@ std::vector<int64_t> list_of(const Attributes& attributes, std::string_view name
 
 Layout layout_of(const Node& node, const Graph& body) {
     const int64_t slices = node.attributes.get_int("num_scan_inputs");
-    require(slices > 0 && slices <= static_cast<int64_t>(node.inputs().size()), "num_scan_inputs is {} with {} inputs", slices,
-            node.inputs().size());
+    require(slices > 0 && slices <= static_cast<int64_t>(node.inputs().size()),
+            "num_scan_inputs is {} with {} inputs", slices, node.inputs().size());
     Layout layout;
     layout.slices = static_cast<size_t>(slices);
     layout.states = node.inputs().size() - layout.slices;
-    require(node.outputs().size() >= layout.states, "{} states but {} outputs", layout.states, node.outputs().size());
-    layout.results = node.outputs().size() - layout.states;
-    require(body.inputs().size() == node.inputs().size(), "the body takes {} inputs, expected {}", body.inputs().size(),
-            node.inputs().size());
-    require(body.outputs().size() == node.outputs().size(), "the body gives {} results, expected {}", body.outputs().size(),
+    require(node.outputs().size() >= layout.states, "{} states but {} outputs", layout.states,
             node.outputs().size());
+    layout.results = node.outputs().size() - layout.states;
+    require(body.inputs().size() == node.inputs().size(), "the body takes {} inputs, expected {}",
+            body.inputs().size(), node.inputs().size());
+    require(body.outputs().size() == node.outputs().size(), "the body gives {} results, expected {}",
+            body.outputs().size(), node.outputs().size());
     layout.input_axes = list_of(node.attributes, "scan_input_axes", layout.slices);
     layout.input_directions = list_of(node.attributes, "scan_input_directions", layout.slices);
     layout.output_axes = list_of(node.attributes, "scan_output_axes", layout.results);
@@ -82,7 +83,8 @@ void kernel(KernelContext& context) {
     for (size_t i = 0; i < layout.slices; ++i) {
         const Tensor& x = context.input(layout.states + i);
         axes.push_back(scan_axis(layout.input_axes[i], x.rank()));
-        require(i == 0 || x.shape()[axes[i]] == steps, "scan inputs have {} and {} steps", steps, x.shape()[axes[i]]);
+        require(i == 0 || x.shape()[axes[i]] == steps, "scan inputs have {} and {} steps", steps,
+                x.shape()[axes[i]]);
         steps = x.shape()[axes[i]];
     }
     std::vector<std::vector<Tensor>> scanned(layout.results);
@@ -94,15 +96,18 @@ void kernel(KernelContext& context) {
         }
         std::vector<Tensor> results = context.run_subgraph(body, std::move(arguments));
         for (size_t i = 0; i < layout.states; ++i) state[i] = std::move(results[i]);
-        for (size_t i = 0; i < layout.results; ++i) scanned[i].push_back(std::move(results[layout.states + i]));
+        for (size_t i = 0; i < layout.results; ++i)
+            scanned[i].push_back(std::move(results[layout.states + i]));
     }
     for (size_t i = 0; i < layout.states; ++i) context.set_output(i, std::move(state[i]));
     for (size_t i = 0; i < layout.results; ++i) {
         const ValueType& type = body.outputs()[layout.states + i].value->type;
-        const auto rank = static_cast<int64_t>(scanned[i].empty() ? type.shape.value_or(Dims()).size() : scanned[i][0].shape().size());
+        const auto rank = static_cast<int64_t>(scanned[i].empty() ? type.shape.value_or(Dims()).size()
+                                                                  : scanned[i][0].shape().size());
         const size_t axis = scan_axis(layout.output_axes[i], rank + 1);
         if (layout.output_directions[i] != 0) std::reverse(scanned[i].begin(), scanned[i].end());
-        context.set_output(layout.states + i, scanned[i].empty() ? empty_stack(type, axis) : stack(scanned[i], axis));
+        context.set_output(layout.states + i,
+                           scanned[i].empty() ? empty_stack(type, axis) : stack(scanned[i], axis));
     }
 }
 

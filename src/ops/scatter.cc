@@ -37,11 +37,15 @@ T combined(Reduction reduction, T old, T update) {
 class Scatter {
   public:
     Scatter(KernelContext& context, const Tensor& data, const Tensor& updates)
-        : reduction_(reduction_of(context.attributes())), dtype_(data.dtype()), move_(context, {data, updates}),
+        : reduction_(reduction_of(context.attributes())),
+          dtype_(data.dtype()),
+          move_(context, {data, updates}),
           result_(move_.target(0, data.shape())) {
-        if (data.size() > 0) std::memcpy(result_, move_.source(), static_cast<size_t>(data.size()) * move_.width());
-        require(reduction_ == Reduction::none || is_float(dtype_) || (is_integer(dtype_) && bits(dtype_) >= 8),
-                "reductions are not defined for elements of {}", name(dtype_));
+        if (data.size() > 0)
+            std::memcpy(result_, move_.source(), static_cast<size_t>(data.size()) * move_.width());
+        require(
+            reduction_ == Reduction::none || is_float(dtype_) || (is_integer(dtype_) && bits(dtype_) >= 8),
+            "reductions are not defined for elements of {}", name(dtype_));
     }
 
     void put(int64_t target, int64_t update, int64_t count) {
@@ -59,8 +63,9 @@ class Scatter {
   private:
     void put_one(int64_t target, int64_t update) {
         if (!is_integer(dtype_)) {
-            store_double(dtype_, result_, target, combined(reduction_, load_double(dtype_, result_, target),
-                                                           load_double(dtype_, move_.source(1), update)));
+            store_double(dtype_, result_, target,
+                         combined(reduction_, load_double(dtype_, result_, target),
+                                  load_double(dtype_, move_.source(1), update)));
             return;
         }
         const int64_t old = load_int(dtype_, result_, target);
@@ -69,7 +74,8 @@ class Scatter {
         // Unsigned arithmetic wraps; signed numbers must be compared as such.
         const int64_t value = extreme && dtype_ != DType::u64
                                   ? combined(reduction_, old, next)
-                                  : static_cast<int64_t>(combined(reduction_, static_cast<uint64_t>(old), static_cast<uint64_t>(next)));
+                                  : static_cast<int64_t>(combined(reduction_, static_cast<uint64_t>(old),
+                                                                  static_cast<uint64_t>(next)));
         store_int(dtype_, result_, target, value);
     }
 
@@ -80,7 +86,8 @@ class Scatter {
 };
 
 int64_t checked_index(int64_t index, int64_t extent) {
-    require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index, extent);
+    require(index >= -extent && index < extent, "index {} is out of range for a dimension of {}", index,
+            extent);
     return index < 0 ? index + extent : index;
 }
 
@@ -88,11 +95,12 @@ void scatter_elements(KernelContext& context) {
     const Tensor& data = context.input(0);
     const Tensor& indices = context.input(1);
     const Tensor& updates = context.input(2);
-    require(data.rank() > 0 && data.rank() == indices.rank(), "data of rank {} and indices of rank {}", data.rank(),
-            indices.rank());
-    require(indices.shape() == updates.shape(), "indices {} and updates {} differ in shape", to_string(indices.shape()),
-            to_string(updates.shape()));
-    const auto axis = static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), data.rank()));
+    require(data.rank() > 0 && data.rank() == indices.rank(), "data of rank {} and indices of rank {}",
+            data.rank(), indices.rank());
+    require(indices.shape() == updates.shape(), "indices {} and updates {} differ in shape",
+            to_string(indices.shape()), to_string(updates.shape()));
+    const auto axis =
+        static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), data.rank()));
     for (size_t i = 0; i < data.shape().size(); ++i)
         require(i == axis || indices.shape()[i] <= data.shape()[i], "indices {} do not fit into data {}",
                 to_string(indices.shape()), to_string(data.shape()));
@@ -119,7 +127,8 @@ void scatter_nd(KernelContext& context) {
     const Tensor& updates = context.input(2);
     require(data.rank() > 0 && indices.rank() > 0, "data and indices must have at least one dimension");
     const int64_t depth = indices.shape().back();
-    require(depth <= data.rank(), "indices of {} coordinates are too long for data of rank {}", depth, data.rank());
+    require(depth <= data.rank(), "indices of {} coordinates are too long for data of rank {}", depth,
+            data.rank());
     Shape expected(indices.shape().begin(), indices.shape().end() - 1);
     expected.insert(expected.end(), data.shape().begin() + depth, data.shape().end());
     require(updates.shape() == expected, "updates have shape {}, expected {}", to_string(updates.shape()),
@@ -132,7 +141,8 @@ void scatter_nd(KernelContext& context) {
     for (int64_t slice = 0; slice < slices && run > 0; ++slice) {
         int64_t offset = 0;
         for (int64_t k = 0; k < depth; ++k)
-            offset += checked_index(coordinates[static_cast<size_t>(slice * depth + k)], data.shape()[static_cast<size_t>(k)]) *
+            offset += checked_index(coordinates[static_cast<size_t>(slice * depth + k)],
+                                    data.shape()[static_cast<size_t>(k)]) *
                       strides[static_cast<size_t>(k)];
         scatter.put(offset, slice * run, run);
     }

@@ -17,7 +17,8 @@ Dim data_entry(int64_t number);
 Dim data_entry(const Dim& dim);
 std::optional<int64_t> entry_number(const Dim& entry);
 
-//! Output 0 is `function` of the entries of inputs 0 and 1, with broadcasting; nothing when either is unknown or output 0 is no vector.
+//! Output 0 is `function` of the entries of inputs 0 and 1, with broadcasting; nothing when either is
+//! unknown or output 0 is no vector.
 void fold_shape_data(InferContext& context, const std::function<Dim(const Dim&, const Dim&)>& function);
 //! The same entries on output 0 as on `input`.
 void pass_shape_data(InferContext& context, size_t input = 0);

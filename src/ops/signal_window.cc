@@ -9,11 +9,14 @@
 namespace kilter {
 namespace {
 
-DType result_dtype(const Attributes& attributes) { return dtype_from_onnx(attributes.get_int("output_datatype", 1)); }
+DType result_dtype(const Attributes& attributes) {
+    return dtype_from_onnx(attributes.get_int("output_datatype", 1));
+}
 
 void infer(InferContext& context) {
     const auto size = context.ints(0);
-    require(!size || (size->size() == 1 && (*size)[0] >= 0), "the size of a window must be one number, not negative");
+    require(!size || (size->size() == 1 && (*size)[0] >= 0),
+            "the size of a window must be one number, not negative");
     context.set_output(0, result_dtype(context.attributes()), {size ? Dim((*size)[0]) : Dim()});
 }
 
@@ -32,10 +35,12 @@ void kernel(KernelContext& context) {
     const bool periodic = context.attributes().get_int("periodic", 1) != 0;
     const double period = std::max<double>(static_cast<double>(sizes[0]) - (periodic ? 0 : 1), 1);
     for (int64_t i = 0; i < y.size(); ++i)
-        store_double(dtype, y.raw_mutable(), i, weight(context.node().op(), 2 * M_PI * static_cast<double>(i) / period));
+        store_double(dtype, y.raw_mutable(), i,
+                     weight(context.node().op(), 2 * M_PI * static_cast<double>(i) / period));
 }
 
-const std::vector<AttributeSpec> kAttributes{{"output_datatype", AttributeKind::integer}, {"periodic", AttributeKind::integer}};
+const std::vector<AttributeSpec> kAttributes{{"output_datatype", AttributeKind::integer},
+                                             {"periodic", AttributeKind::integer}};
 
 KILTER_OP({.name = "HannWindow", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "HammingWindow", .attributes = kAttributes, .infer = infer, .kernel = kernel});

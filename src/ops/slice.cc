@@ -1,4 +1,5 @@
-// Slice: every step-th element between start and end along some axes; bounds are clamped, steps may be negative.
+// Slice: every step-th element between start and end along some axes; bounds are clamped, steps may be
+// negative.
 #include <algorithm>
 #include <limits>
 
@@ -28,13 +29,15 @@ Cut cut(int64_t start, int64_t end, int64_t step, int64_t extent) {
     return {start, step, distance <= 0 ? 0 : (distance - 1) / width + 1};
 }
 
-std::vector<size_t> axes_or_default(const std::optional<std::vector<int64_t>>& axes, size_t count, int64_t rank) {
+std::vector<size_t> axes_or_default(const std::optional<std::vector<int64_t>>& axes, size_t count,
+                                    int64_t rank) {
     std::vector<size_t> result;
     for (size_t i = 0; i < count; ++i) {
         const int64_t axis = axes ? (*axes)[i] : static_cast<int64_t>(i);
         require(axis >= -rank && axis < rank, "axis {} is out of range for rank {}", axis, rank);
         result.push_back(static_cast<size_t>(axis < 0 ? axis + rank : axis));
-        require(std::count(result.begin(), result.end(), result.back()) == 1, "axis {} is listed twice", axis);
+        require(std::count(result.begin(), result.end(), result.back()) == 1, "axis {} is listed twice",
+                axis);
     }
     return result;
 }
@@ -62,7 +65,8 @@ void infer_data(InferContext& context) {
     if (starts->size() != 1 || ends->size() != 1 || steps->size() != 1) return;
     const Cut part = cut((*starts)[0], (*ends)[0], (*steps)[0], static_cast<int64_t>(data->size()));
     Dims result;
-    for (int64_t i = 0; i < part.count; ++i) result.push_back((*data)[static_cast<size_t>(part.start + i * part.step)]);
+    for (int64_t i = 0; i < part.count; ++i)
+        result.push_back((*data)[static_cast<size_t>(part.start + i * part.step)]);
     context.set_shape_data(0, std::move(result));
 }
 
@@ -76,9 +80,11 @@ void infer(InferContext& context) {
     Dims shape = *x;
     if ((context.has_input(3) && !axes) || !starts || !ends) {
         // Without the axes every dimension may change, with them only those.
-        if (!axes) shape.assign(x->size(), Dim());
+        if (!axes)
+            shape.assign(x->size(), Dim());
         else
-            for (const size_t axis : axes_or_default(axes, axes->size(), context.rank(0))) shape[axis] = Dim();
+            for (const size_t axis : axes_or_default(axes, axes->size(), context.rank(0)))
+                shape[axis] = Dim();
         return context.set_output(0, context.dtype(0), std::move(shape));
     }
     const size_t count = starts->size();
@@ -88,7 +94,8 @@ void infer(InferContext& context) {
     for (size_t i = 0; i < count; ++i) {
         std::optional<int64_t> step = 1;
         if (context.has_input(4)) step = steps ? entry_number((*steps)[i]) : std::nullopt;
-        shape[where[i]] = sliced_dim((*x)[where[i]], entry_number((*starts)[i]), entry_number((*ends)[i]), step, (*ends)[i]);
+        shape[where[i]] = sliced_dim((*x)[where[i]], entry_number((*starts)[i]), entry_number((*ends)[i]),
+                                     step, (*ends)[i]);
     }
     context.set_output(0, context.dtype(0), std::move(shape));
     infer_data(context);
@@ -101,7 +108,8 @@ void kernel(KernelContext& context) {
     const size_t count = starts.size();
     std::optional<std::vector<int64_t>> axes;
     if (context.has_input(3)) axes = context.input(3).to_ints();
-    const std::vector<int64_t> steps = context.has_input(4) ? context.input(4).to_ints() : std::vector<int64_t>(count, 1);
+    const std::vector<int64_t> steps =
+        context.has_input(4) ? context.input(4).to_ints() : std::vector<int64_t>(count, 1);
     require(ends.size() == count && (!axes || axes->size() == count) && steps.size() == count,
             "starts, ends, axes and steps have different lengths");
     const std::vector<size_t> where = axes_or_default(axes, count, x.rank());

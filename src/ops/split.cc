@@ -1,4 +1,5 @@
-// Split: cuts a tensor along one axis, into given sizes or into `num_outputs` parts of which the last may be smaller.
+// Split: cuts a tensor along one axis, into given sizes or into `num_outputs` parts of which the last may
+// be smaller.
 #include "base/fail.h"
 #include "ops/broadcast.h"
 #include "ops/movement.h"
@@ -21,7 +22,8 @@ void check_sizes(const std::vector<int64_t>& sizes, size_t outputs, int64_t exte
     require(sizes.size() == outputs, "split lists {} sizes for {} outputs", sizes.size(), outputs);
     int64_t rest = extent;
     for (const int64_t size : sizes) {
-        require(size >= 0 && size <= rest, "split sizes [{}] do not add up to {}", fmt::join(sizes, ", "), extent);
+        require(size >= 0 && size <= rest, "split sizes [{}] do not add up to {}", fmt::join(sizes, ", "),
+                extent);
         rest -= size;
     }
     require(rest == 0, "split sizes [{}] do not add up to {}", fmt::join(sizes, ", "), extent);
@@ -35,14 +37,15 @@ void infer(InferContext& context) {
         return;
     }
     require(!x->empty(), "a scalar cannot be split");
-    const auto axis = static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
+    const auto axis =
+        static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
     const Dim& extent = (*x)[axis];
     std::optional<std::vector<int64_t>> sizes;
     if (context.has_input(1)) {
         sizes = context.ints(1);
         if (sizes && extent.known()) check_sizes(*sizes, outputs, extent.value);
-        require(!sizes || sizes->size() == outputs, "split lists {} sizes for {} outputs", sizes ? sizes->size() : 0,
-                outputs);
+        require(!sizes || sizes->size() == outputs, "split lists {} sizes for {} outputs",
+                sizes ? sizes->size() : 0, outputs);
     } else if (extent.known()) {
         sizes = part_sizes(context.node(), extent.value);
     }

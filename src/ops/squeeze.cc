@@ -52,7 +52,8 @@ void infer_squeeze(InferContext& context) {
         const std::vector<bool> dropped = mark_axes(*axes, context.rank(0));
         for (size_t i = 0; i < x->size(); ++i) {
             const Dim& dim = (*x)[i];
-            require(!dropped[i] || !dim.known() || dim.value == 1, "dimension {} of {} is not 1", i, to_string(*x));
+            require(!dropped[i] || !dim.known() || dim.value == 1, "dimension {} of {} is not 1", i,
+                    to_string(*x));
             if (!dropped[i]) shape.push_back(dim);
         }
     } else {
@@ -81,7 +82,8 @@ void squeeze(KernelContext& context) {
     context.set_output(0, x.reshaped(std::move(shape)));
 }
 
-KILTER_OP({.name = "Unsqueeze", .min_inputs = 2, .max_inputs = 2, .infer = infer_unsqueeze, .kernel = unsqueeze});
+KILTER_OP(
+    {.name = "Unsqueeze", .min_inputs = 2, .max_inputs = 2, .infer = infer_unsqueeze, .kernel = unsqueeze});
 KILTER_OP({.name = "Squeeze", .min_inputs = 1, .max_inputs = 2, .infer = infer_squeeze, .kernel = squeeze});
 
 }  // namespace

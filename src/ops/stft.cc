@@ -12,8 +12,8 @@ struct Frames {
 };
 
 Frames frames_of(int64_t signal, int64_t step, int64_t length, bool onesided) {
-    require(length > 0 && step > 0 && length <= signal, "frames of {} with step {} do not fit a signal of {}", length, step,
-            signal);
+    require(length > 0 && step > 0 && length <= signal, "frames of {} with step {} do not fit a signal of {}",
+            length, step, signal);
     return {length, step, (signal - length) / step + 1, onesided ? length / 2 + 1 : length};
 }
 
@@ -32,7 +32,8 @@ void infer(InferContext& context) {
         length = context.rank(2) == 1 ? (*context.shape(2))[0] : Dim();
     }
     if (x && (*x)[1].known() && step && step->size() == 1 && length.known()) {
-        const Frames frames = frames_of((*x)[1].value, (*step)[0], length.value, is_onesided(context.attributes()));
+        const Frames frames =
+            frames_of((*x)[1].value, (*step)[0], length.value, is_onesided(context.attributes()));
         shape[1] = frames.count;
         shape[2] = frames.bins;
     }
@@ -41,14 +42,16 @@ void infer(InferContext& context) {
 
 void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
-    require(x.rank() == 3 && (x.dim(2) == 1 || x.dim(2) == 2), "expected a signal of rank 3, found {}", to_string(x.shape()));
+    require(x.rank() == 3 && (x.dim(2) == 1 || x.dim(2) == 2), "expected a signal of rank 3, found {}",
+            to_string(x.shape()));
     const auto number = [&](size_t index) {
         require(context.input(index).size() == 1, "frame_step and frame_length must be one number each");
         return context.input(index).to_ints()[0];
     };
     const Tensor window = context.has_input(2) ? context.input(2) : Tensor();
     const int64_t length = context.has_input(3) ? number(3) : window.empty() ? x.dim(1) : window.size();
-    require(window.empty() || window.size() == length, "a window of {} for frames of {}", window.size(), length);
+    require(window.empty() || window.size() == length, "a window of {} for frames of {}", window.size(),
+            length);
     const Frames frames = frames_of(x.dim(1), number(1), length, is_onesided(context.attributes()));
     const Shape shape{x.dim(0), frames.count, frames.bins, 2};
     require_reasonable_size(x.dtype(), shape);
@@ -61,10 +64,12 @@ void kernel(KernelContext& context) {
             for (int64_t n = 0; n < frames.length; ++n) {
                 const int64_t at = (batch * x.dim(1) + frame * frames.step + n) * parts;
                 const double weight = window.empty() ? 1 : load_double(window.dtype(), window.raw(), n);
-                signal[static_cast<size_t>(n)] = {weight * load_double(x.dtype(), x.raw(), at),
-                                                  parts == 2 ? weight * load_double(x.dtype(), x.raw(), at + 1) : 0.0};
+                signal[static_cast<size_t>(n)] = {
+                    weight * load_double(x.dtype(), x.raw(), at),
+                    parts == 2 ? weight * load_double(x.dtype(), x.raw(), at + 1) : 0.0};
             }
-            for (const std::complex<double>& bin : fourier_transform(signal, static_cast<size_t>(frames.bins), false)) {
+            for (const std::complex<double>& bin :
+                 fourier_transform(signal, static_cast<size_t>(frames.bins), false)) {
                 store_double(y.dtype(), y.raw_mutable(), next++, bin.real());
                 store_double(y.dtype(), y.raw_mutable(), next++, bin.imag());
             }

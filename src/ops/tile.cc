@@ -8,8 +8,8 @@ namespace {
 
 int64_t repeated(int64_t extent, int64_t times) {
     int64_t product = 0;
-    require(times >= 0 && !__builtin_mul_overflow(extent, times, &product), "cannot repeat a dimension of {} {} times",
-            extent, times);
+    require(times >= 0 && !__builtin_mul_overflow(extent, times, &product),
+            "cannot repeat a dimension of {} {} times", extent, times);
     return product;
 }
 
@@ -19,10 +19,13 @@ void infer(InferContext& context) {
     const auto repeats = context.ints(1);
     Dims shape = *x;
     if (repeats)
-        require(repeats->size() == shape.size(), "{} repeats for a tensor of rank {}", repeats->size(), shape.size());
+        require(repeats->size() == shape.size(), "{} repeats for a tensor of rank {}", repeats->size(),
+                shape.size());
     for (size_t i = 0; i < shape.size(); ++i) {
-        if (!repeats || (!shape[i].known() && (*repeats)[i] != 1)) shape[i] = Dim();
-        else if (shape[i].known()) shape[i] = repeated(shape[i].value, (*repeats)[i]);
+        if (!repeats || (!shape[i].known() && (*repeats)[i] != 1))
+            shape[i] = Dim();
+        else if (shape[i].known())
+            shape[i] = repeated(shape[i].value, (*repeats)[i]);
     }
     context.set_output(0, context.dtype(0), std::move(shape));
 }
@@ -30,7 +33,8 @@ void infer(InferContext& context) {
 void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
     const std::vector<int64_t> repeats = context.input(1).to_ints();
-    require(repeats.size() == x.shape().size(), "{} repeats for a tensor of rank {}", repeats.size(), x.rank());
+    require(repeats.size() == x.shape().size(), "{} repeats for a tensor of rank {}", repeats.size(),
+            x.rank());
     // A repeated axis is two: the repetition, which stands still in the source, and the axis itself.
     const Shape strides = row_major_strides(x.shape());
     Shape shape;

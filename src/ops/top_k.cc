@@ -1,4 +1,5 @@
-// TopK: the k largest (or smallest) elements along an axis and where they are; of equal ones the first comes first.
+// TopK: the k largest (or smallest) elements along an axis and where they are; of equal ones the first
+// comes first.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,14 +19,15 @@ void infer(InferContext& context) {
         return context.set_output(1, DType::i64);
     }
     require(!x->empty(), "a scalar has no axis to search");
-    const auto axis = static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", -1), context.rank(0)));
+    const auto axis =
+        static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", -1), context.rank(0)));
     Dims shape = *x;
     const std::optional<Dims> count = context.shape_data(1);
     require(!count || count->size() == 1, "k must be one number");
     const Dim k = count ? (*count)[0] : Dim();
     require(entry_number(k).value_or(0) >= 0, "k must not be negative");
-    require(!k.known() || !shape[axis].known() || k.value <= shape[axis].value, "k = {} is more than the {} elements there are",
-            k.value, shape[axis].value);
+    require(!k.known() || !shape[axis].known() || k.value <= shape[axis].value,
+            "k = {} is more than the {} elements there are", k.value, shape[axis].value);
     shape[axis] = k;
     context.set_output(0, context.dtype(0), shape);
     context.set_output(1, DType::i64, std::move(shape));
@@ -58,7 +60,8 @@ void search(const Tensor& x, size_t axis, int64_t k, bool largest, T (*load)(DTy
     std::vector<int64_t> order(run.size());
     for (int64_t i = 0; i < outer * inner; ++i) {
         const int64_t base = i / inner * extent * inner + i % inner;
-        for (int64_t j = 0; j < extent; ++j) run[static_cast<size_t>(j)] = load(x.dtype(), x.raw(), base + j * inner);
+        for (int64_t j = 0; j < extent; ++j)
+            run[static_cast<size_t>(j)] = load(x.dtype(), x.raw(), base + j * inner);
         pick(order, run, static_cast<size_t>(k), largest);
         const int64_t target = i / inner * k * inner + i % inner;
         for (int64_t j = 0; j < k; ++j) {
@@ -82,16 +85,19 @@ void kernel(KernelContext& context) {
     require(x.rank() > 0, "a scalar has no axis to search");
     const auto axis = static_cast<size_t>(normalize_axis(context.attributes().get_int("axis", -1), x.rank()));
     const std::vector<int64_t> count = context.input(1).to_ints();
-    require(count.size() == 1 && count[0] >= 0 && count[0] <= x.shape()[axis], "k must be one number from 0 to {}",
-            x.shape()[axis]);
+    require(count.size() == 1 && count[0] >= 0 && count[0] <= x.shape()[axis],
+            "k must be one number from 0 to {}", x.shape()[axis]);
     const bool largest = context.attributes().get_int("largest", 1) != 0;
     Shape shape = x.shape();
     shape[axis] = count[0];
     Tensor values(x.dtype(), shape);
     Tensor indices(DType::i64, shape);
-    if (x.dtype() == DType::u64) search<uint64_t>(x, axis, count[0], largest, load_natural, store_natural, values, indices);
-    else if (is_integer(x.dtype())) search<int64_t>(x, axis, count[0], largest, load_int, store_int, values, indices);
-    else search<double>(x, axis, count[0], largest, load_double, store_double, values, indices);
+    if (x.dtype() == DType::u64)
+        search<uint64_t>(x, axis, count[0], largest, load_natural, store_natural, values, indices);
+    else if (is_integer(x.dtype()))
+        search<int64_t>(x, axis, count[0], largest, load_int, store_int, values, indices);
+    else
+        search<double>(x, axis, count[0], largest, load_double, store_double, values, indices);
     context.set_output(0, std::move(values));
     context.set_output(1, std::move(indices));
 }

@@ -44,7 +44,10 @@ void kernel(KernelContext& context) {
     move.finish();
 }
 
-KILTER_OP({.name = "Transpose", .attributes = {{"perm", AttributeKind::integers}}, .infer = infer, .kernel = kernel});
+KILTER_OP({.name = "Transpose",
+           .attributes = {{"perm", AttributeKind::integers}},
+           .infer = infer,
+           .kernel = kernel});
 
 }  // namespace
 }  // namespace kilter

@@ -9,7 +9,8 @@ namespace kilter {
 namespace {
 
 void infer(InferContext& context) {
-    require(context.rank(0) < 0 || context.rank(0) >= 2, "expected matrices, found a tensor of rank {}", context.rank(0));
+    require(context.rank(0) < 0 || context.rank(0) >= 2, "expected matrices, found a tensor of rank {}",
+            context.rank(0));
     context.same_as_input();
 }
 
@@ -34,7 +35,8 @@ void kernel(KernelContext& context) {
         const int64_t begin = upper ? std::clamp<int64_t>(diagonal, 0, columns) : 0;
         const int64_t end = upper ? columns : std::clamp<int64_t>(diagonal + 1, 0, columns);
         std::memset(y, 0, static_cast<size_t>(columns) * move.width());
-        std::memcpy(y + static_cast<size_t>(begin) * move.width(), from + static_cast<size_t>(begin) * move.width(),
+        std::memcpy(y + static_cast<size_t>(begin) * move.width(),
+                    from + static_cast<size_t>(begin) * move.width(),
                     static_cast<size_t>(end - begin) * move.width());
         y += static_cast<size_t>(columns) * move.width();
         from += static_cast<size_t>(columns) * move.width();

@@ -29,13 +29,18 @@ double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::l
 double clamp(double x, double low, double high) { return std::min(std::max(x, low), high); }
 int64_t negate(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
 
-#define REAL(expression) [](double x, [[maybe_unused]] double a, [[maybe_unused]] double b) -> double { return expression; }
+#define REAL(expression) \
+    [](double x, [[maybe_unused]] double a, [[maybe_unused]] double b) -> double { return expression; }
 #define INTEGER(expression) [](int64_t x) -> int64_t { return expression; }
 
 const std::array kUnaryOps{
     UnaryOp{"Abs", REAL(std::fabs(x)), INTEGER(x < 0 ? negate(x) : x)},
     UnaryOp{"Neg", REAL(-x), INTEGER(negate(x))},
-    UnaryOp{"Sign", REAL(x > 0 ? 1 : x < 0 ? -1 : x), INTEGER((x > 0) - (x < 0))},
+    UnaryOp{"Sign",
+            REAL(x > 0   ? 1
+                 : x < 0 ? -1
+                         : x),
+            INTEGER((x > 0) - (x < 0))},
     UnaryOp{"Relu", REAL(std::max(x, 0.0)), INTEGER(std::max<int64_t>(x, 0))},
     UnaryOp{"Exp", REAL(std::exp(x))},
     UnaryOp{"Log", REAL(std::log(x))},
@@ -60,17 +65,17 @@ const std::array kUnaryOps{
     UnaryOp{"Sigmoid", REAL(sigmoid(x))},
     UnaryOp{"Softplus", REAL(softplus(x))},
     UnaryOp{"Softsign", REAL(x / (1 + std::fabs(x)))},
-    UnaryOp{"HardSwish", REAL(x * clamp(x / 6 + 0.5, 0, 1))},
-    UnaryOp{"Mish", REAL(x * std::tanh(softplus(x)))},
+    UnaryOp{"HardSwish", REAL(x* clamp(x / 6 + 0.5, 0, 1))},
+    UnaryOp{"Mish", REAL(x* std::tanh(softplus(x)))},
     UnaryOp{"Elu", REAL(x < 0 ? a * std::expm1(x) : x), nullptr, false, "alpha", 1},
-    UnaryOp{"Celu", REAL(std::max(0.0, x) + std::min(0.0, a * std::expm1(x / a))), nullptr, false, "alpha", 1},
-    UnaryOp{"Selu", REAL(b * (x > 0 ? x : a * std::expm1(x))), nullptr, false, "alpha", 1.67326319217681884765625F,
-            "gamma", 1.05070102214813232421875F},
+    UnaryOp{"Celu", REAL(std::max(0.0, x) + std::min(0.0, a* std::expm1(x / a))), nullptr, false, "alpha", 1},
+    UnaryOp{"Selu", REAL(b*(x > 0 ? x : a * std::expm1(x))), nullptr, false, "alpha",
+            1.67326319217681884765625F, "gamma", 1.05070102214813232421875F},
     UnaryOp{"LeakyRelu", REAL(x < 0 ? a * x : x), nullptr, false, "alpha", 0.01F},
     UnaryOp{"ThresholdedRelu", REAL(x > a ? x : 0), nullptr, false, "alpha", 1},
-    UnaryOp{"HardSigmoid", REAL(clamp(a * x + b, 0, 1)), nullptr, false, "alpha", 0.2F, "beta", 0.5F},
-    UnaryOp{"Swish", REAL(x * sigmoid(a * x)), nullptr, false, "alpha", 1},
-    UnaryOp{"Shrink", REAL(x < -a ? x + b : x > a ? x - b : 0), nullptr, true, "lambd", 0.5F, "bias", 0},
+    UnaryOp{"HardSigmoid", REAL(clamp(a* x + b, 0, 1)), nullptr, false, "alpha", 0.2F, "beta", 0.5F},
+    UnaryOp{"Swish", REAL(x* sigmoid(a* x)), nullptr, false, "alpha", 1},
+    UnaryOp{"Shrink", REAL(x<-a ? x + b : x> a ? x - b : 0), nullptr, true, "lambd", 0.5F, "bias", 0},
 };
 
 #undef REAL
@@ -92,7 +97,8 @@ void map_reals(KernelContext& context, RealFunction function, double alpha = 0, 
         return;
     }
     for (int64_t i = 0; i < x.size(); ++i)
-        store_double(y.dtype(), y.raw_mutable(), i, function(load_double(x.dtype(), x.raw(), i), alpha, beta));
+        store_double(y.dtype(), y.raw_mutable(), i,
+                     function(load_double(x.dtype(), x.raw(), i), alpha, beta));
 }
 
 void check_dtype(const UnaryOp& op, DType dtype) {
@@ -114,13 +120,17 @@ void kernel(KernelContext& context) {
     const Tensor& x = context.input(0);
     check_dtype(op, x.dtype());
     if (is_integer(x.dtype()) && op.integer != nullptr) {
-        // Unsigned numbers beyond int64 look negative here, but Abs, Sign and Relu leave unsigned numbers alone.
+        // Unsigned numbers beyond int64 look negative here, but Abs, Sign and Relu leave unsigned numbers
+        // alone.
         const bool wraps = x.dtype() == DType::u64;
         Tensor& y = context.output(0, x.dtype(), x.shape());
         for (int64_t i = 0; i < x.size(); ++i) {
             const int64_t value = load_int(x.dtype(), x.raw(), i);
             const bool huge = wraps && value < 0 && op.name != "Neg";
-            store_int(y.dtype(), y.raw_mutable(), i, !huge ? op.integer(value) : op.name == "Sign" ? 1 : value);
+            store_int(y.dtype(), y.raw_mutable(), i,
+                      !huge               ? op.integer(value)
+                      : op.name == "Sign" ? 1
+                                          : value);
         }
         return;
     }
@@ -141,7 +151,8 @@ const bool kRegistered = [] {
 
 void infer_gelu(InferContext& context) {
     const DType dtype = context.dtype(0);
-    require(dtype == DType::undefined || is_float(dtype), "Gelu is not defined for elements of {}", name(dtype));
+    require(dtype == DType::undefined || is_float(dtype), "Gelu is not defined for elements of {}",
+            name(dtype));
     context.same_as_input();
 }
 

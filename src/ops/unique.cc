@@ -1,4 +1,5 @@
-// Unique: the distinct elements (or slices along an axis), where each was first, which one each input is, and how often.
+// Unique: the distinct elements (or slices along an axis), where each was first, which one each input is,
+// and how often.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +19,8 @@ void infer(InferContext& context) {
     } else if (x) {
         require(!x->empty(), "a scalar has no axis");
         values.shape = *x;
-        (*values.shape)[static_cast<size_t>(normalize_axis(context.attributes().get_int("axis"), context.rank(0)))] = Dim();
+        (*values.shape)[static_cast<size_t>(
+            normalize_axis(context.attributes().get_int("axis"), context.rank(0)))] = Dim();
     }
     context.set_output(0, std::move(values));
     for (const size_t output : {1, 2, 3}) context.set_output(output, DType::i64, {Dim()});
@@ -49,28 +51,37 @@ class Slices {
         for (int64_t i = 0; i < outer_ * inner_; ++i) {
             const int64_t at = (i / inner_ * target_count + to) * inner_ + i % inner_;
             if (x_.dtype() == DType::string)
-                target.as_strings_mutable()[static_cast<size_t>(at)] = x_.as_strings()[static_cast<size_t>(offset(i, from))];
+                target.as_strings_mutable()[static_cast<size_t>(at)] =
+                    x_.as_strings()[static_cast<size_t>(offset(i, from))];
             else if (is_integer(x_.dtype()))
-                store_int(x_.dtype(), target.raw_mutable(), at, load_int(x_.dtype(), x_.raw(), offset(i, from)));
+                store_int(x_.dtype(), target.raw_mutable(), at,
+                          load_int(x_.dtype(), x_.raw(), offset(i, from)));
             else
-                store_double(x_.dtype(), target.raw_mutable(), at, load_double(x_.dtype(), x_.raw(), offset(i, from)));
+                store_double(x_.dtype(), target.raw_mutable(), at,
+                             load_double(x_.dtype(), x_.raw(), offset(i, from)));
         }
     }
 
   private:
-    int64_t offset(int64_t i, int64_t slice) const { return (i / inner_ * count_ + slice) * inner_ + i % inner_; }
+    int64_t offset(int64_t i, int64_t slice) const {
+        return (i / inner_ * count_ + slice) * inner_ + i % inner_;
+    }
 
     int compare_elements(int64_t a, int64_t b) const {
-        const auto order = [](const auto& left, const auto& right) { return left < right ? -1 : right < left ? 1 : 0; };
+        const auto order = [](const auto& left, const auto& right) {
+            return left < right ? -1 : right < left ? 1 : 0;
+        };
         if (x_.dtype() == DType::string)
             return order(x_.as_strings()[static_cast<size_t>(a)], x_.as_strings()[static_cast<size_t>(b)]);
         if (x_.dtype() == DType::u64)
             return order(static_cast<uint64_t>(load_int(x_.dtype(), x_.raw(), a)),
                          static_cast<uint64_t>(load_int(x_.dtype(), x_.raw(), b)));
-        if (is_integer(x_.dtype())) return order(load_int(x_.dtype(), x_.raw(), a), load_int(x_.dtype(), x_.raw(), b));
+        if (is_integer(x_.dtype()))
+            return order(load_int(x_.dtype(), x_.raw(), a), load_int(x_.dtype(), x_.raw(), b));
         const double left = load_double(x_.dtype(), x_.raw(), a);
         const double right = load_double(x_.dtype(), x_.raw(), b);
-        if (left != left || right != right) return (left != left ? 1 : 0) - (right != right ? 1 : 0);  // NaN goes last
+        if (left != left || right != right)
+            return (left != left ? 1 : 0) - (right != right ? 1 : 0);  // NaN goes last
         return order(left, right);
     }
 
@@ -82,11 +93,13 @@ void kernel(KernelContext& context) {
     const bool flat = !context.attributes().has("axis");
     const Tensor x = flat ? context.input(0).reshaped({context.input(0).size()}) : context.input(0);
     require(x.rank() > 0, "a scalar has no axis");
-    const size_t axis = flat ? 0 : static_cast<size_t>(normalize_axis(context.attributes().get_int("axis"), x.rank()));
+    const size_t axis =
+        flat ? 0 : static_cast<size_t>(normalize_axis(context.attributes().get_int("axis"), x.rank()));
     const Slices slices(x, axis);
     std::vector<int64_t> order(static_cast<size_t>(slices.count()));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return slices.compare(a, b) < 0; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return slices.compare(a, b) < 0; });
     std::vector<int64_t> firsts;
     std::vector<int64_t> counts;
     std::vector<int64_t> which(order.size());

@@ -44,7 +44,8 @@ void kernel(KernelContext& context) {
     const BinaryFunction function = function_of(context.node());
     Shape shape;
     for (size_t i = 0; i < context.input_count(); ++i) shape = broadcast(shape, context.input(i).shape());
-    // Sums of narrow floats are kept wide until the end, so that the order of the inputs does not matter more than it must.
+    // Sums of narrow floats are kept wide until the end, so that the order of the inputs does not matter
+    // more than it must.
     const bool narrow = is_float(first.dtype()) && first.dtype() != DType::f64;
     const DType wide = narrow ? DType::f64 : first.dtype();
     Tensor total = first.converted(wide);

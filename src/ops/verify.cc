@@ -33,10 +33,12 @@ void check_arity(const Node& node, const OpDefinition& op) {
     const auto outputs = static_cast<int>(node.outputs().size());
     require(inputs >= op.min_inputs && inputs <= op.max_inputs, "takes {} inputs, found {}",
             range_text(op.min_inputs, op.max_inputs), inputs);
-    // Formats drop outputs at the end that nobody reads, so fewer than the least are fine, but none at all are not.
+    // Formats drop outputs at the end that nobody reads, so fewer than the least are fine, but none at
+    // all are not.
     require(outputs <= op.max_outputs && (outputs > 0 || op.min_outputs == 0), "has {} outputs, found {}",
             range_text(op.min_outputs, op.max_outputs), outputs);
-    // An operator that takes "one or more" has a single list, with no gaps; fused ones have an optional bias before theirs.
+    // An operator that takes "one or more" has a single list, with no gaps; fused ones have an optional
+    // bias before theirs.
     const bool list = op.max_inputs == kVariadic && op.min_inputs == 1;
     for (int i = 0; i < (list ? inputs : op.min_inputs); ++i)
         require(node.input(static_cast<size_t>(i)) != nullptr, "input {} is missing", i);

@@ -24,20 +24,22 @@ void fold_data(InferContext& context) {
     for (size_t i = 0; i < length; ++i) {
         const auto at = [&](const Dims& data) { return data.size() == 1 ? data[0] : data[i]; };
         const std::optional<int64_t> chosen = entry_number(at(*condition));
-        if (chosen) result[i] = *chosen != 0 ? at(*x) : at(*y);
-        else if (at(*x) == at(*y)) result[i] = at(*x);
+        if (chosen)
+            result[i] = *chosen != 0 ? at(*x) : at(*y);
+        else if (at(*x) == at(*y))
+            result[i] = at(*x);
     }
     context.set_shape_data(0, std::move(result));
 }
 
 void infer(InferContext& context) {
     const DType condition = context.dtype(0);
-    require(condition == DType::undefined || condition == DType::boolean, "the condition must be bool, not {}",
-            name(condition));
+    require(condition == DType::undefined || condition == DType::boolean,
+            "the condition must be bool, not {}", name(condition));
     const DType x = context.dtype(1);
     const DType y = context.dtype(2);
-    require(x == y || x == DType::undefined || y == DType::undefined, "inputs have different element types: {} and {}",
-            name(x), name(y));
+    require(x == y || x == DType::undefined || y == DType::undefined,
+            "inputs have different element types: {} and {}", name(x), name(y));
     ValueType type;
     type.dtype = x != DType::undefined ? x : y;
     type.shape = broadcast_inputs(context);
@@ -46,12 +48,14 @@ void infer(InferContext& context) {
 }
 
 template <size_t width>
-void select(BroadcastRows rows, const uint8_t* condition, const std::byte* x, const std::byte* y, std::byte* out) {
+void select(BroadcastRows rows, const uint8_t* condition, const std::byte* x, const std::byte* y,
+            std::byte* out) {
     for (int64_t row = 0; row < rows.count(); ++row, rows.next()) {
         for (int64_t i = 0; i < rows.length(); ++i, out += width) {
             const bool first = condition[rows.offset(0) + i * rows.step(0)] != 0;
-            const std::byte* from = first ? x + (rows.offset(1) + i * rows.step(1)) * static_cast<int64_t>(width)
-                                          : y + (rows.offset(2) + i * rows.step(2)) * static_cast<int64_t>(width);
+            const std::byte* from =
+                first ? x + (rows.offset(1) + i * rows.step(1)) * static_cast<int64_t>(width)
+                      : y + (rows.offset(2) + i * rows.step(2)) * static_cast<int64_t>(width);
             std::memcpy(out, from, width);
         }
     }
@@ -59,7 +63,8 @@ void select(BroadcastRows rows, const uint8_t* condition, const std::byte* x, co
 
 void kernel(KernelContext& context) {
     const Tensor& condition = context.input(0);
-    require(condition.dtype() == DType::boolean, "the condition must be bool, not {}", name(condition.dtype()));
+    require(condition.dtype() == DType::boolean, "the condition must be bool, not {}",
+            name(condition.dtype()));
     const Shape& x = context.input(1).shape();
     const Shape& y = context.input(2).shape();
     const Shape shape = broadcast(broadcast(condition.shape(), x), y);

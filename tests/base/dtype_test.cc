@@ -32,14 +32,15 @@ TEST(Half, RoundsToNearestEven) {
         float value;
         uint16_t bits;
     };
-    for (const Example& example : {Example{0.0F, 0x0000}, Example{-0.0F, 0x8000}, Example{1.0F, 0x3C00},
-                                   Example{2049.0F, 0x6800},   // a tie: to the even 2048
-                                   Example{2051.0F, 0x6802},   // a tie: to the even 2052
-                                   Example{65504.0F, 0x7BFF},  // the largest
-                                   Example{65519.0F, 0x7BFF}, Example{65520.0F, 0x7C00}, Example{1e10F, 0x7C00},
-                                   Example{5.9604645e-8F, 0x0001},   // the smallest subnormal
-                                   Example{2.9802322e-8F, 0x0000},   // half of it: a tie to zero
-                                   Example{2.9802326e-8F, 0x0001}, Example{6.1035156e-5F, 0x0400}})
+    for (const Example& example :
+         {Example{0.0F, 0x0000}, Example{-0.0F, 0x8000}, Example{1.0F, 0x3C00},
+          Example{2049.0F, 0x6800},   // a tie: to the even 2048
+          Example{2051.0F, 0x6802},   // a tie: to the even 2052
+          Example{65504.0F, 0x7BFF},  // the largest
+          Example{65519.0F, 0x7BFF}, Example{65520.0F, 0x7C00}, Example{1e10F, 0x7C00},
+          Example{5.9604645e-8F, 0x0001},  // the smallest subnormal
+          Example{2.9802322e-8F, 0x0000},  // half of it: a tie to zero
+          Example{2.9802326e-8F, 0x0001}, Example{6.1035156e-5F, 0x0400}})
         EXPECT_EQ(Half(example.value).bits, example.bits) << example.value;
     EXPECT_TRUE(std::isnan(static_cast<float>(Half(std::nanf("")))));
 }
@@ -63,7 +64,8 @@ TEST(BFloat16, RoundsToNearestEven) {
 }
 
 TEST(Convert, KeepsEveryValueOfTheSmallFloats) {
-    for (const DType dtype : {DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0}) {
+    for (const DType dtype :
+         {DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0}) {
         for (int code = 0; code < 256; ++code) {
             const auto byte = static_cast<uint8_t>(code);
             const double value = load_double(dtype, &byte, 0);
@@ -90,7 +92,8 @@ TEST(Convert, PacksFourBitsLowNibbleFirst) {
     EXPECT_EQ(bytes[1], 0x87);
     EXPECT_EQ(bytes[2], 0x03);
     EXPECT_EQ(packed.to_ints(), (std::vector<int64_t>{1, -2, 7, -8, 3}));
-    EXPECT_EQ(convert(Tensor::of<int32_t>({3}, {15, 0, 9}), DType::u4).to_ints(), (std::vector<int64_t>{15, 0, 9}));
+    EXPECT_EQ(convert(Tensor::of<int32_t>({3}, {15, 0, 9}), DType::u4).to_ints(),
+              (std::vector<int64_t>{15, 0, 9}));
 }
 
 TEST(Convert, TruncatesAndWrapsLikeNumPy) {

@@ -95,7 +95,8 @@ TEST(Graph, RemovesDeadNodesAndConstants) {
 
 TEST(Graph, TurnsAComputedValueIntoAConstant) {
     Graph graph;
-    Value* sum = graph.add("Add", {graph.add_constant(Tensor::scalar<float>(1)), graph.add_constant(Tensor::scalar<float>(2))});
+    Value* sum = graph.add(
+        "Add", {graph.add_constant(Tensor::scalar<float>(1)), graph.add_constant(Tensor::scalar<float>(2))});
     graph.add_output(graph.add("Relu", {sum}), "y");
     graph.make_constant(sum, Tensor::scalar<float>(3));
     EXPECT_EQ(graph.remove_dead(), 1U);

@@ -24,7 +24,8 @@ void expect_error(const Graph& graph, const std::string& part) {
 TEST(Verify, AcceptsASoundGraph) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {Dim("batch"), 4}});
-    Value* y = graph.add("Concat", {x, x, graph.add_constant(Tensor::filled(DType::f32, {1, 4}, 0))}, with("axis", int64_t{0}));
+    Value* y = graph.add("Concat", {x, x, graph.add_constant(Tensor::filled(DType::f32, {1, 4}, 0))},
+                         with("axis", int64_t{0}));
     graph.add_output(y, "y");
     EXPECT_NO_THROW(verify(graph));
 }
@@ -118,9 +119,10 @@ TEST(Print, ShowsOneLinePerOperator) {
                          with("axis", int64_t{0}), "join");
     graph.add_output(y, "y");
     infer_types(graph);
-    EXPECT_EQ(print(graph), "graph tiny(x: f32[batch, 4]) -> (y = join: f32[?, 4])\n"
-                            "  plus: f32[batch, 4] = Add(x, 2)  # plus\n"
-                            "  join: f32[?, 4] = Concat(plus, zeros: f32[1, 4]) {axis=0}  # join\n");
+    EXPECT_EQ(print(graph),
+              "graph tiny(x: f32[batch, 4]) -> (y = join: f32[?, 4])\n"
+              "  plus: f32[batch, 4] = Add(x, 2)  # plus\n"
+              "  join: f32[?, 4] = Concat(plus, zeros: f32[1, 4]) {axis=0}  # join\n");
 }
 
 }  // namespace

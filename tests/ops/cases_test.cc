@@ -1,5 +1,6 @@
 // Single-operator cases as data: cases.inc, made from the node tests of the `onnx` package by make_cases.py.
-// A case is lines of text: `case NAME OPERATOR`, `attr NAME KIND VALUE`, then `in` and `out` lines with a tensor
+// A case is lines of text: `case NAME OPERATOR`, `attr NAME KIND VALUE`, then `in` and `out` lines with a
+// tensor
 // (`TYPE SHAPE: NUMBERS`) or `-` where an optional one is absent.
 #include <gtest/gtest.h>
 
@@ -40,16 +41,20 @@ Tensor parse_tensor(std::istringstream& line) {
     Shape shape;
     dims.pop_back();  // the colon
     if (dims != "scalar")
-        for (std::istringstream parts(dims); std::getline(parts, dims, 'x');) shape.push_back(std::stoll(dims));
+        for (std::istringstream parts(dims); std::getline(parts, dims, 'x');)
+            shape.push_back(std::stoll(dims));
     const DType wanted = parse_dtype(dtype).value();
     // Through a wide type and a conversion without saturation, so that infinities stay what they are.
     const DType wide = wanted == DType::u64 ? DType::u64 : is_integer(wanted) ? DType::i64 : DType::f64;
     Tensor tensor(wide, shape);
     std::string word;
     for (int64_t i = 0; i < tensor.size() && line >> word; ++i) {
-        if (wide == DType::u64) tensor.as_mutable<uint64_t>()[static_cast<size_t>(i)] = std::stoull(word);
-        else if (wide == DType::i64) tensor.as_mutable<int64_t>()[static_cast<size_t>(i)] = std::stoll(word);
-        else tensor.as_mutable<double>()[static_cast<size_t>(i)] = parse_number(word);
+        if (wide == DType::u64)
+            tensor.as_mutable<uint64_t>()[static_cast<size_t>(i)] = std::stoull(word);
+        else if (wide == DType::i64)
+            tensor.as_mutable<int64_t>()[static_cast<size_t>(i)] = std::stoll(word);
+        else
+            tensor.as_mutable<double>()[static_cast<size_t>(i)] = parse_number(word);
     }
     return convert(tensor, wanted, false);
 }
@@ -99,9 +104,12 @@ Graph graph_of(const Case& item, bool constants) {
     std::vector<Value*> inputs;
     std::vector<Value*> outputs;
     for (const Tensor& tensor : item.inputs) {
-        if (tensor.empty()) inputs.push_back(nullptr);
-        else if (constants) inputs.push_back(graph.add_constant(tensor));
-        else inputs.push_back(graph.add_input(graph.fresh_name("x"), ValueType::of(tensor)));
+        if (tensor.empty())
+            inputs.push_back(nullptr);
+        else if (constants)
+            inputs.push_back(graph.add_constant(tensor));
+        else
+            inputs.push_back(graph.add_input(graph.fresh_name("x"), ValueType::of(tensor)));
     }
     for (const Tensor& tensor : item.outputs)
         outputs.push_back(tensor.empty() ? nullptr : graph.add_value(graph.fresh_name("y")));
@@ -189,11 +197,14 @@ class Spoiler {
         if (x.empty()) return;
         if (kind <= 1 && is_integer(x.dtype()) && x.size() > 0) {
             x = x.clone();
-            store_int(x.dtype(), x.raw_mutable(), static_cast<int64_t>(pick(static_cast<size_t>(x.size()))), number());
+            store_int(x.dtype(), x.raw_mutable(), static_cast<int64_t>(pick(static_cast<size_t>(x.size()))),
+                      number());
         } else if (kind == 2) {
-            x = x.converted(std::array{DType::f32, DType::i64, DType::u8, DType::boolean, DType::f16, DType::i4}[pick(6)]);
+            x = x.converted(std::array{DType::f32, DType::i64, DType::u8, DType::boolean, DType::f16,
+                                       DType::i4}[pick(6)]);
         } else if (kind == 3) {
-            x = pick(2) == 0 ? Tensor(x.dtype(), {0}) : x.reshaped(pick(2) == 0 ? Shape{x.size()} : Shape{1, x.size(), 1, 1});
+            x = pick(2) == 0 ? Tensor(x.dtype(), {0})
+                             : x.reshaped(pick(2) == 0 ? Shape{x.size()} : Shape{1, x.size(), 1, 1});
         } else {
             x = Tensor();
         }
@@ -204,8 +215,19 @@ class Spoiler {
 
     // Small ones, and others no machine has the memory for.
     int64_t number() {
-        constexpr std::array<int64_t, 14> kNumbers{-3, -2, -1, 0, 1, 2, 3, 7, 1000, int64_t{1} << 40, -(int64_t{1} << 40),
-                                                   int64_t{1} << 62, std::numeric_limits<int64_t>::max(),
+        constexpr std::array<int64_t, 14> kNumbers{-3,
+                                                   -2,
+                                                   -1,
+                                                   0,
+                                                   1,
+                                                   2,
+                                                   3,
+                                                   7,
+                                                   1000,
+                                                   int64_t{1} << 40,
+                                                   -(int64_t{1} << 40),
+                                                   int64_t{1} << 62,
+                                                   std::numeric_limits<int64_t>::max(),
                                                    std::numeric_limits<int64_t>::min()};
         return kNumbers[pick(kNumbers.size())];
     }
@@ -215,8 +237,10 @@ class Spoiler {
         if (auto* integer = std::get_if<int64_t>(&entry.value)) *integer = number();
         if (auto* text = std::get_if<std::string>(&entry.value)) *text = "nonsense";
         if (auto* list = std::get_if<std::vector<int64_t>>(&entry.value)) {
-            if (list->empty() || pick(3) == 0) list->push_back(number());
-            else (*list)[pick(list->size())] = number();
+            if (list->empty() || pick(3) == 0)
+                list->push_back(number());
+            else
+                (*list)[pick(list->size())] = number();
         }
     }
 

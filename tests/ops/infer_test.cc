@@ -24,9 +24,12 @@ class InferTest : public testing::Test {
     Value* number(int64_t value) { return graph.add_constant(Tensor::scalar<int64_t>(value)); }
     //! Shape(x)[index], as a vector of one entry.
     Value* dim(Value* x, int64_t index) {
-        return graph.add("Unsqueeze", {graph.add("Gather", {graph.add("Shape", {x}), number(index)}), ints({0})});
+        return graph.add("Unsqueeze",
+                         {graph.add("Gather", {graph.add("Shape", {x}), number(index)}), ints({0})});
     }
-    Value* join(std::vector<Value*> parts) { return graph.add("Concat", std::move(parts), with("axis", int64_t{0})); }
+    Value* join(std::vector<Value*> parts) {
+        return graph.add("Concat", std::move(parts), with("axis", int64_t{0}));
+    }
     std::string type_of(Value* value) {
         infer_types(graph);
         return to_string(value->type);
@@ -86,7 +89,8 @@ TEST_F(InferTest, SlicesShapesAndTensors) {
     const int64_t end = std::numeric_limits<int64_t>::max();
     EXPECT_EQ(type_of(graph.add("Slice", {x, ints({0, 1}), ints({end, 9}), ints({1, 2}), ints({1, 3})})),
               "f32[batch, sequence, 3]");
-    EXPECT_EQ(type_of(graph.add("Slice", {x, ints({-1}), ints({-end}), ints({2}), ints({-1})})), "f32[batch, sequence, 10]");
+    EXPECT_EQ(type_of(graph.add("Slice", {x, ints({-1}), ints({-end}), ints({2}), ints({-1})})),
+              "f32[batch, sequence, 10]");
     Value* tail = graph.add("Slice", {graph.add("Shape", {x}), ints({1}), ints({end}), ints({0})});
     EXPECT_EQ(type_of(graph.add("ConstantOfShape", {tail})), "f32[sequence, 10]");
 }
@@ -110,7 +114,8 @@ TEST_F(InferTest, BroadcastsSymbols) {
 
 TEST_F(InferTest, ReducesAndFlattens) {
     Value* x = input({Dim("batch"), 3, 4});
-    EXPECT_EQ(type_of(graph.add("ReduceMean", {x, ints({-1, 1})}, with("keepdims", int64_t{0}))), "f32[batch]");
+    EXPECT_EQ(type_of(graph.add("ReduceMean", {x, ints({-1, 1})}, with("keepdims", int64_t{0}))),
+              "f32[batch]");
     EXPECT_EQ(type_of(graph.add("ReduceMax", {x})), "f32[1, 1, 1]");
     EXPECT_EQ(type_of(graph.add("Flatten", {x})), "f32[batch, 12]");
     EXPECT_EQ(type_of(graph.add("ArgMax", {x}, with("axis", int64_t{1}))), "i64[batch, 1, 4]");
@@ -155,9 +160,11 @@ TEST_F(InferTest, RejectsNonsense) {
     for (const Nonsense& item : cases) {
         Graph fresh;
         std::vector<Value*> inputs;
-        if (std::string_view(item.op) != "ConstantOfShape") inputs.push_back(fresh.add_input("x", {DType::f32, item.x}));
+        if (std::string_view(item.op) != "ConstantOfShape")
+            inputs.push_back(fresh.add_input("x", {DType::f32, item.x}));
         for (const std::vector<int64_t>& vector : item.vectors)
-            inputs.push_back(fresh.add_constant(Tensor::of<int64_t>({static_cast<int64_t>(vector.size())}, vector)));
+            inputs.push_back(
+                fresh.add_constant(Tensor::of<int64_t>({static_cast<int64_t>(vector.size())}, vector)));
         Value* y = fresh.add_value("y");
         std::vector<Value*> outputs{y};
         if (std::string_view(item.op) == "TopK") outputs.push_back(fresh.add_value("indices"));

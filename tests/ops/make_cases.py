@@ -1,7 +1,8 @@
-"""Writes single-operator cases of the `onnx` package's node tests as text: python make_cases.py OUTPUT [MAX_NUMBERS].
+"""Writes the single-operator cases of the `onnx` package's node tests as text.
 
-Cases larger than MAX_NUMBERS in all their tensors (default: 40) are left out, as are those with sub-graphs or types that are
-no tensors. tests/ops/cases_test.cc describes and reads the format.
+python make_cases.py OUTPUT [MAX_NUMBERS]: cases with more numbers than that in all their
+tensors (default: 40) are left out, as are those with sub-graphs or types that are no tensors.
+tests/ops/cases_test.cc describes and reads the format.
 """
 
 import sys
@@ -12,12 +13,47 @@ import onnx
 from onnx.backend.test.case.node import collect_testcases
 from onnx.helper import get_attribute_value
 
-NAMES = {1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32",
-         13: "u64", 16: "bf16", 17: "f8e4m3fn", 18: "f8e4m3fnuz", 19: "f8e5m2", 20: "f8e5m2fnuz", 21: "u4", 22: "i4",
-         23: "f4e2m1", 24: "f8e8m0", 25: "u2", 26: "i2"}
-KNOWN_TO_OTHERS = ("Resize", "Upsample", "Attention", "Conv", "Pool", "Softmax", "Norm", "MatMul", "Gemm", "Einsum", "LSTM", "GRU",
-                   "RNN", "Loss", "Roi", "Grid", "Dropout", "Sequence", "Optional", "String", "Regex", "TfIdf", "ImageDecoder",
-                   "Rotary", "Bernoulli", "LRN", "Hardmax", "MaxUnpool", "SwiGLU", "Momentum", "Adagrad", "Adam", "Gradient")
+# By the number ONNX gives the type; "-" where the text format has none.
+NAMES = [
+    "-",
+    "f32",
+    "u8",
+    "i8",
+    "u16",
+    "i16",
+    "i32",
+    "i64",
+    "-",
+    "bool",
+    "f16",
+    "f64",
+    "u32",
+    "u64",
+    "-",
+    "-",
+    "bf16",
+]
+NAMES += [
+    "f8e4m3fn",
+    "f8e4m3fnuz",
+    "f8e5m2",
+    "f8e5m2fnuz",
+    "u4",
+    "i4",
+    "f4e2m1",
+    "f8e8m0",
+    "u2",
+    "i2",
+]
+
+# Layers have tests of their own; the others are no operators on tensors of numbers.
+LEFT_OUT = (
+    "Resize Upsample Attention Conv Pool Softmax Norm MatMul Gemm Einsum LSTM GRU RNN"
+)
+LEFT_OUT += (
+    " Loss Roi Grid Dropout LRN Hardmax MaxUnpool SwiGLU Rotary Bernoulli Sequence"
+)
+LEFT_OUT += " Optional String Regex TfIdf ImageDecoder Momentum Adagrad Adam Gradient"
 
 
 def tensor_text(value):
@@ -34,7 +70,7 @@ def tensor_text(value):
             return None
     else:
         return None
-    if code not in NAMES:
+    if NAMES[code] == "-":
         return None
     numbers = np.asarray(array).reshape(-1)
     if numbers.dtype.kind in "iub":
@@ -64,7 +100,8 @@ def attribute_text(attribute):
 
 
 def numbers_in(values):
-    return sum(np.asarray(v).size for v in values if isinstance(v, (np.ndarray, np.generic)))
+    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
+    return sum(np.asarray(array).size for array in arrays)
 
 
 def case_text(case, limit):
@@ -73,10 +110,12 @@ def case_text(case, limit):
         return None
     node = graph.node[0]
     inputs, outputs = case.data_sets[0]
-    if node.domain or any(part in node.op_type for part in KNOWN_TO_OTHERS):
+    if node.domain or any(part in node.op_type for part in LEFT_OUT.split()):
         return None
-    if node.op_type == "Scatter" or "opset" in case.name or case.name.endswith("_expanded"):
-        return None  # forms that upgrading the opset replaces, and copies of other cases
+    # Forms that upgrading the opset replaces, and copies of other cases.
+    old = node.op_type == "Scatter" or "opset" in case.name
+    if old or case.name.endswith("_expanded"):
+        return None
     if numbers_in(inputs) + numbers_in(outputs) > limit:
         return None
     by_name = dict(zip([value.name for value in graph.input], inputs))
@@ -102,7 +141,8 @@ def main():
             texts.append(text)
     with open(path, "w", encoding="utf-8") as file:
         # One raw string per case: compilers limit the length of a single one.
-        file.write("// Made by make_cases.py from the node tests of onnx " + onnx.__version__ + ".\n")
+        source = f"the node tests of onnx {onnx.__version__}"
+        file.write(f"// Made by make_cases.py from {source}.\n")
         for text in sorted(texts):
             file.write(f'R"({text}\n)",\n')
     print(f"{len(texts)} cases")
