@@ -39,9 +39,7 @@ def old_forms() -> list[onnx.ModelProto]:
         (6, helper.make_node("Add", ["x", "w"], ["y"], broadcast=1, axis=1)),
         (
             6,
-            helper.make_node(
-                "BatchNormalization", ["x", "w", "w", "w", "w"], ["y"], is_test=1
-            ),
+            helper.make_node("BatchNormalization", ["x", "w", "w", "w", "w"], ["y"], is_test=1),
         ),
         (7, helper.make_node("Upsample", ["x"], ["y"], scales=[1.0, 1.0, 2.0, 2.0])),
         (9, helper.make_node("Softmax", ["x"], ["y"], axis=1)),
@@ -54,9 +52,7 @@ def old_forms() -> list[onnx.ModelProto]:
         (13, helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3])),
         (
             18,
-            helper.make_node(
-                "GroupNormalization", ["x", "w", "w"], ["y"], num_groups=2
-            ),
+            helper.make_node("GroupNormalization", ["x", "w", "w"], ["y"], num_groups=2),
         ),
     ]
     models = []
@@ -65,17 +61,10 @@ def old_forms() -> list[onnx.ModelProto]:
             [node],
             "old",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, "h", 4])],
-            [
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
-                for name in node.output
-            ],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output],
             [helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])],
         )
-        models.append(
-            helper.make_model(
-                graph, ir_version=4, opset_imports=[helper.make_opsetid("", opset)]
-            )
-        )
+        models.append(helper.make_model(graph, ir_version=4, opset_imports=[helper.make_opsetid("", opset)]))
     return models
 
 
@@ -102,9 +91,7 @@ def element_types() -> list[onnx.ModelProto]:
                 [helper.make_tensor_value_info("y", data_type, dims)],
                 [tensor],
             )
-            models.append(
-                helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-            )
+            models.append(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]))
     return models
 
 
