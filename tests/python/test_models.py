@@ -104,6 +104,19 @@ def test_generated_bert(batch, sequence):
     np.testing.assert_array_equal(found["logits"].argmax(1), wanted["logits"].argmax(1))
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("resnet50", {}), ("mobilenetv2", {}), ("bert-base", {"sequence": [128]})]
+)
+def test_hot_operators_have_fast_kernels(name, shapes):
+    steps = kilter.load(models.cached(name)).profile(shapes=shapes)
+    total = sum(step["milliseconds"] for step in steps)
+    slow = [
+        step for step in steps if step["kernel"].startswith("ref") and step["milliseconds"] > 0.01 * total
+    ]
+    assert not slow
+    assert any(step["kernel"] for step in steps if "Conv" in step["op"] or "MatMul" in step["op"])
+
+
 def test_fixture_agrees(fashion):
     path, images, labels = fashion
     found, wanted = compare(path, {"image": images})
