@@ -1,4 +1,5 @@
-// A file mapped read-only into memory. Whoever holds the shared_ptr keeps the mapping alive; pages are read on first touch.
+// A file mapped read-only into memory. Whoever holds the shared_ptr keeps the mapping alive; pages are read
+// on first touch.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace kilter {
 
 class MappedFile {
   public:
-    //! Throws Error that names the file when it is missing, unreadable or not a regular file. An empty file gives no bytes.
+    //! Throws Error that names the file when it is missing, unreadable or not a regular file. An empty file
+    //! gives no bytes.
     static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
 
     ~MappedFile();

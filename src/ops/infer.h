@@ -1,4 +1,5 @@
-// Shape and type inference one operator at a time, for those who build or rewrite a graph in topological order.
+// Shape and type inference one operator at a time, for those who build or rewrite a graph in topological
+// order.
 #pragma once
 
 #include <unordered_map>
@@ -10,7 +11,8 @@ namespace kilter {
 class NodeInference {
   public:
     explicit NodeInference(Graph& graph) : graph_(graph) {}
-    //! Fills the types of the outputs of `node`, whose inputs must have been inferred before. Throws Error at a contradiction.
+    //! Fills the types of the outputs of `node`, whose inputs must have been inferred before. Throws Error at
+    //! a contradiction.
     void operator()(const Node& node);
 
   private:

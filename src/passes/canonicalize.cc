@@ -1,4 +1,5 @@
-// canonicalize: domain names normalised, local functions inlined, every operator in the form of kCanonicalOpset.
+// canonicalize: domain names normalised, local functions inlined, every operator in the form of
+// kCanonicalOpset.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -52,7 +53,8 @@ class Canonicalizer {
         graph.sort();
     }
 
-    // `nodes` are in topological order, so that types are known as far as they can be when a rule asks for them.
+    // `nodes` are in topological order, so that types are known as far as they can be when a rule asks for
+    // them.
     void process(Graph& graph, const std::vector<Node*>& nodes, int64_t opset, NodeInference& infer,
                  std::vector<Node*>& replaced) {
         for (Node* node : nodes) {

@@ -7,7 +7,8 @@
 namespace kilter {
 namespace {
 
-// Gives every attribute reference inside `graph` its value; one that nobody gave a value is an absent attribute.
+// Gives every attribute reference inside `graph` its value; one that nobody gave a value is an absent
+// attribute.
 void bind_attributes(Graph& graph, const Attributes& given, const Attributes& defaults) {
     for (const auto& node : graph.nodes()) {
         std::vector<std::string> absent;

@@ -7,7 +7,8 @@
 
 namespace kilter {
 
-//! Attribute references of the body take the values of the call, or the function's defaults. Returns the new nodes in
+//! Attribute references of the body take the values of the call, or the function's defaults. Returns the new
+//! nodes in
 //! topological order; `call` is left without outputs, for the caller to remove.
 std::vector<Node*> inline_function(Graph& graph, Node& call, const Function& function);
 

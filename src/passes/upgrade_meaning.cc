@@ -10,7 +10,8 @@
 namespace kilter {
 namespace {
 
-// Before opset 7 the second operand lines up with the first from `axis` on: trailing dimensions of one make that explicit.
+// Before opset 7 the second operand lines up with the first from `axis` on: trailing dimensions of one make
+// that explicit.
 Value* with_trailing_ones(Upgrade& u, size_t input, int64_t count) {
     if (count <= 0) return u.node().input(input);
     std::vector<int64_t> axes(static_cast<size_t>(count));

@@ -1,4 +1,5 @@
-// Damaged files end in an Error or in a valid model, never in anything else. The sanitizer build runs these too.
+// Damaged files end in an Error or in a valid model, never in anything else. The sanitizer build runs these
+// too.
 #include <gtest/gtest.h>
 
 #include "formats/onnx_samples.h"

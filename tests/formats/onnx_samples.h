@@ -27,7 +27,8 @@ struct GraphParts {
 Message graph(const GraphParts& parts, const std::string& name = "g");
 std::string model(const Message& graph, int64_t ir_version = 10, int64_t opset = 21);
 
-//! Nearly everything at once: sub-graphs that capture, a function, odd element types, unknown operators and fields.
+//! Nearly everything at once: sub-graphs that capture, a function, odd element types, unknown operators and
+//! fields.
 std::string rich_model();
 
 std::span<const std::byte> as_bytes(const std::string& text);

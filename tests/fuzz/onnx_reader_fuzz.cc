@@ -1,4 +1,5 @@
-// libFuzzer target: any bytes, read as an ONNX model, end in an Error or in a model that survives all that follows reading.
+// libFuzzer target: any bytes, read as an ONNX model, end in an Error or in a model that survives all that
+// follows reading.
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         check_round_trip(model);
         kilter::canonicalize(model);
         kilter::infer_types(model.graph);
+        kilter::verify(model.graph);
         kilter::optimize(model.graph);
         check_round_trip(model);
     } catch (const kilter::Error&) {  // the right answer to a bad file

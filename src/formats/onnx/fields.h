@@ -1,4 +1,5 @@
-// Reading one protobuf message field by field. Every getter checks the wire type, so that a damaged file ends in an Error.
+// Reading one protobuf message field by field. Every getter checks the wire type, so that a damaged file ends
+// in an Error.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ ValueInfo read_value_info(std::string_view message) {
                 bool annotated = false;
                 const std::string_view type = fields.view();
                 info.type = read_type(type, annotated);
-                // Denotations have no place in ValueType: the whole type is kept, for as long as it stays true.
+                // Denotations have no place in ValueType: the whole type is kept, for as long as it stays
+                // true.
                 if (annotated)
                     protozero::pbf_writer(info.foreign)
                         .add_message(field::ValueInfo::type, type.data(), type.size());
@@ -123,7 +124,8 @@ Graph GraphReader::read_graph(std::string_view message) {
     return graph;
 }
 
-// Names may be used before they are defined in the file: first all values are declared, then nodes are linked.
+// Names may be used before they are defined in the file: first all values are declared, then nodes are
+// linked.
 void GraphReader::read_graph(std::string_view message, Graph& graph, Scope* parent) {
     declare_values(message, graph);
     Scope scope{graph, parent};

@@ -1,4 +1,5 @@
-// GraphProto and FunctionProto to Graph: values by name, nodes, attributes, sub-graphs with what they capture.
+// GraphProto and FunctionProto to Graph: values by name, nodes, attributes, sub-graphs with what they
+// capture.
 #pragma once
 
 #include <string>
@@ -23,14 +24,16 @@ class GraphReader {
         Scope* parent;
     };
 
-    //! The value called `name`; values of the graphs around are captured on the way in. Null when there is none.
+    //! The value called `name`; values of the graphs around are captured on the way in. Null when there is
+    //! none.
     static Value* resolve(const std::string& name, Scope* scope);
 
     void read_graph(std::string_view message, Graph& graph, Scope* parent);
     void declare_values(std::string_view message, Graph& graph);
     void add_outputs(std::string_view message, Scope& scope);
     void read_node(std::string_view message, size_t index, Scope& scope);
-    //! What the attribute carries besides its value is appended to `foreign` as an attribute of that name in `field`.
+    //! What the attribute carries besides its value is appended to `foreign` as an attribute of that name in
+    //! `field`.
     void read_attribute(std::string_view message, Scope& scope, Attributes& attributes, uint32_t field,
                         std::string& foreign);
     AttributeValue read_attribute_value(std::string_view message, int64_t type, Scope& scope);

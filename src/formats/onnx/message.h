@@ -1,4 +1,5 @@
-// Building protobuf messages in which large tensors are only referred to: a model is written without a second copy of its weights.
+// Building protobuf messages in which large tensors are only referred to: a model is written without a second
+// copy of its weights.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@
 namespace kilter::onnx {
 
 Names::Names(const Graph& graph, const Names* outer) {
-    // What comes from outside and the inputs have fixed names; those of a sub-graph's inputs matter to nobody else.
+    // What comes from outside and the inputs have fixed names; those of a sub-graph's inputs matter to nobody
+    // else.
     for (const Value* capture : graph.captures()) {
         const std::string& name = (*outer)(capture->outer());
         names_.emplace(capture, name);

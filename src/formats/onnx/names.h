@@ -1,4 +1,5 @@
-// Under which name each value of a graph is written. Passes keep the names of inputs and outputs but not those in between,
+// Under which name each value of a graph is written. Passes keep the names of inputs and outputs but not
+// those in between,
 // and in a file a sub-graph reads outer values by name: both need names that differ from those in memory.
 #pragma once
 

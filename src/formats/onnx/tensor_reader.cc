@@ -112,7 +112,8 @@ uint64_t parse_number(std::string_view key, std::string_view text) {
     return number;
 }
 
-// A model may only point at files beside it or below: it must not be able to read anything else of the machine.
+// A model may only point at files beside it or below: it must not be able to read anything else of the
+// machine.
 std::filesystem::path checked_location(const std::string& location) {
     const std::filesystem::path path(location);
     bool leaves = path.is_absolute() || location.empty() || location.find('\0') != std::string::npos;

@@ -1,4 +1,5 @@
-// TensorProto to Tensor. Raw and fixed-width data stay where they are in the mapped file; the rest is decoded.
+// TensorProto to Tensor. Raw and fixed-width data stay where they are in the mapped file; the rest is
+// decoded.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,8 @@ struct NamedTensor {
 
 class TensorReader {
   public:
-    //! `keeper` keeps the messages alive; `directory` is where external data lies, absent when there is no such place.
+    //! `keeper` keeps the messages alive; `directory` is where external data lies, absent when there is no
+    //! such place.
     TensorReader(std::shared_ptr<const void> keeper, std::optional<std::filesystem::path> directory)
         : keeper_(std::move(keeper)), directory_(std::move(directory)) {}
 

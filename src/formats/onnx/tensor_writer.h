@@ -18,7 +18,8 @@ class ExternalData {
     ExternalData(std::string location, size_t threshold)
         : location_(std::move(location)), threshold_(threshold) {}
 
-    //! Whether tensors of attributes go outside too. Few runtimes read those, so only a model too large for one file needs it.
+    //! Whether tensors of attributes go outside too. Few runtimes read those, so only a model too large for
+    //! one file needs it.
     bool with_attributes = false;
 
     const std::string& location() const { return location_; }

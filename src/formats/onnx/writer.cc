@@ -1,4 +1,5 @@
-// Writes ONNX models: the ModelProto around the graph, as a file (with external data where needed) or as bytes.
+// Writes ONNX models: the ModelProto around the graph, as a file (with external data where needed) or as
+// bytes.
 #include <algorithm>
 #include <limits>
 
