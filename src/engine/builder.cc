@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "engine/ref_step.h"
 #include "graph/extract.h"
+#include "ops/movement.h"
 
 namespace kilter::engine {
 namespace {
@@ -150,10 +151,18 @@ void Builder::build_node(const Node& node) {
     // oneDNN has no opinion on tensors without elements; the scalar kernels do.
     const bool fast = !options_.reference && std::ranges::none_of(node.inputs(), empty) &&
                       std::ranges::none_of(node.outputs(), empty);
-    if (fast) {
-        const auto [begin, end] = kernels().equal_range(Key{node.domain(), node.op()});
-        for (auto kernel = begin; kernel != end; ++kernel)
-            if (kernel->second(*this, node)) return;
+    try {
+        for (const Value* value : node.outputs())
+            if (value != nullptr) require_reasonable_size(dtype(value), shape(value));
+        if (fast) {
+            const auto [begin, end] = kernels().equal_range(Key{node.domain(), node.op()});
+            for (auto kernel = begin; kernel != end; ++kernel)
+                if (kernel->second(*this, node)) return;
+        }
+    } catch (const dnnl::error& error) {
+        fail("{}: oneDNN refused it: {}", kilter::describe(node), error.what());
+    } catch (const Error& error) {
+        throw error.in(kilter::describe(node));
     }
     build_reference(node);
 }

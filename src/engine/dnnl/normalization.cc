@@ -66,9 +66,14 @@ bool build_layer(Builder& builder, const Node& node) {
     int64_t rows = 1;
     int64_t width = 1;
     for (size_t i = 0; i < shape.size(); ++i) (i < axis ? rows : width) *= shape[i];
+    // Scale and bias hold one number per element of a row; one per row is another thing.
+    Shape wanted(axis, 1);
+    wanted.insert(wanted.end(), shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
     for (const size_t index : {size_t{1}, size_t{2}}) {
-        const Value* value = node.input(index);
-        if (value != nullptr && element_count(builder.shape(value)) != width) return false;
+        if (node.input(index) == nullptr) continue;
+        Shape given = builder.shape(node.input(index));
+        given.insert(given.begin(), shape.size() - given.size(), 1);
+        if (given != wanted) return false;
     }
     using Flags = dnnl::normalization_flags;
     auto flags = Flags::none;

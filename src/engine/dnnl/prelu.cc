@@ -1,6 +1,7 @@
 // PRelu: in the layout the input has through oneDNN, with broadcasting on row-major arrays elsewhere.
 #include "engine/builder.h"
 #include "engine/native/elementwise.h"
+#include "ops/op.h"
 
 namespace kilter::engine {
 namespace {
@@ -38,6 +39,8 @@ bool build_blocked(Builder& builder, const Node& node) {
 
 bool build(Builder& builder, const Node& node) {
     if (!has_native_binary("prelu", builder.dtype(node.output(0)))) return false;
+    if (broadcast(builder.shape(node.input(0)), builder.shape(node.input(1))) != builder.shape(node.input(0)))
+        return false;
     if (build_blocked(builder, node)) return true;
     const Array x = builder.dense(node.input(0));
     const Array slope = builder.dense(node.input(1));

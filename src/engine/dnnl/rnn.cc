@@ -188,6 +188,8 @@ bool build(Builder& builder, const Node& node, Cell cell) {
         r->dtype() != DType::f32)
         return false;
     if (node.input(3) != nullptr && bias == nullptr) return false;
+    for (const size_t index : {size_t{5}, size_t{6}})
+        if (node.input(index) != nullptr && builder.dtype(node.input(index)) != DType::f32) return false;
     const bool batch_first = node.attributes.get_int("layout") != 0;
     const Shape& shape = builder.shape(x);
     const Sizes sizes{shape[batch_first ? 1 : 0],

@@ -55,6 +55,7 @@ bool build(Builder& builder, const Node& node) {
         normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(shape.size())));
     GatherPlan plan;
     plan.sizes = builder.shape(ids);
+    if (!fits(plan.sizes, shape, axis)) return false;
     plan.strides = row_major_strides(shape);
     plan.extent = shape[axis];
     plan.stride = plan.strides[axis];

@@ -1,4 +1,5 @@
 // GatherND and ScatterND: the last dimension of the indices is a position in the data; runs behind it move as they are.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -54,6 +55,10 @@ bool build_gather(Builder& builder, const Node& node) {
     const DType index_type = builder.dtype(node.input(1));
     if (!is_index_type(index_type) || bits(builder.dtype(data)) < 8) return false;
     const auto batch = static_cast<size_t>(node.attributes.get_int("batch_dims"));
+    const Shape& shape = builder.shape(data);
+    const Shape& index_shape = builder.shape(node.input(1));
+    if (!std::equal(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(batch), index_shape.begin()))
+        return false;
     const Positions where =
         positions(builder.shape(data), builder.shape(node.input(1)), batch, builder.dtype(data));
     const Array source = builder.dense(data);
@@ -84,6 +89,13 @@ bool build_scatter(Builder& builder, const Node& node) {
     const DType index_type = builder.dtype(node.input(1));
     if (!is_index_type(index_type) || bits(builder.dtype(data)) < 8) return false;
     if (node.attributes.get_string("reduction", "none") != "none") return false;
+    const Shape& shape = builder.shape(data);
+    const Shape& index_shape = builder.shape(node.input(1));
+    if (index_shape.empty() || index_shape.back() > static_cast<int64_t>(shape.size())) return false;
+    Shape expected(index_shape.begin(), index_shape.end() - 1);
+    expected.insert(expected.end(), shape.begin() + index_shape.back(), shape.end());
+    if (builder.shape(node.input(2)) != expected || builder.dtype(node.input(2)) != builder.dtype(data))
+        return false;
     const Positions where =
         positions(builder.shape(data), builder.shape(node.input(1)), 0, builder.dtype(data));
     const Array source = builder.dense(data);

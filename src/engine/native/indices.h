@@ -7,6 +7,14 @@ namespace kilter::engine {
 
 inline bool is_index_type(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
 
+//! Do indices of shape `sizes` lie within data of `shape`, but along `axis`?
+inline bool fits(const Shape& sizes, const Shape& shape, size_t axis) {
+    if (sizes.size() != shape.size()) return false;
+    for (size_t i = 0; i < sizes.size(); ++i)
+        if (i != axis && sizes[i] > shape[i]) return false;
+    return true;
+}
+
 class Indices {
   public:
     Indices(DType dtype, const char* data) : wide_(dtype == DType::i64), data_(data) {}

@@ -56,7 +56,7 @@ bool build(Builder& builder, const Node& node) {
     const Shape& shape = builder.shape(value);
     const int64_t size = node.attributes.get_int("size", 1);
     if (builder.dtype(value) != DType::f32 || shape.size() < 2 || size < 1) return false;
-    const Response lrn{(size - 1) / 2, size / 2,
+    const Response lrn{std::min((size - 1) / 2, shape[1]), std::min(size / 2, shape[1]),
                        node.attributes.get_float("alpha", 1e-4F) / static_cast<float>(size),
                        node.attributes.get_float("beta", 0.75F), node.attributes.get_float("bias", 1.0F)};
     OrderedArray source = in_memory_order(builder, value);

@@ -28,6 +28,7 @@ bool build_one_hot(Builder& builder, const Node& node) {
     const DType index_type = builder.dtype(node.input(0));
     const int width = bits(builder.dtype(node.output(0)));
     if (!is_index_type(index_type) || (width != 8 && width != 16 && width != 32 && width != 64)) return false;
+    if (element_count(builder.shape(node.input(2))) != 2) return false;
     const Shape& shape = builder.shape(node.output(0));
     const auto axis = static_cast<size_t>(
         normalize_axis(node.attributes.get_int("axis", -1), static_cast<int64_t>(shape.size())));

@@ -47,7 +47,7 @@ bool build_slice(Builder& builder, const Node& node) {
         const int64_t start = begin[i] < 0 ? begin[i] + shape[axis] : begin[i];
         // The result is not empty, so a clamped start lies on an element.
         offset += std::clamp<int64_t>(start, 0, shape[axis] - 1) * source.strides[axis];
-        strides[axis] *= step;
+        if (builder.shape(node.output(0))[axis] > 1) strides[axis] *= step;
     }
     const Array result = builder.dense_result(node.output(0));
     add_strided_copy(builder, source.array, offset, strides, result, 0, row_major_strides(result.shape),

@@ -114,7 +114,12 @@ bool build_rms(Builder& builder, const Node& node) {
         normalize_axis(node.attributes.get_int("axis", -1), static_cast<int64_t>(shape.size())));
     const int64_t rows = element_count(std::span(shape).first(axis));
     const int64_t width = element_count(std::span(shape).subspan(axis));
-    if (element_count(builder.shape(node.input(1))) != width) return false;
+    // One factor per element of a row, not one per row.
+    Shape wanted(axis, 1);
+    wanted.insert(wanted.end(), shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
+    Shape given = builder.shape(node.input(1));
+    given.insert(given.begin(), shape.size() - given.size(), 1);
+    if (given != wanted) return false;
     const float epsilon = node.attributes.get_float("epsilon", 1e-5F);
     const Array x = builder.dense(node.input(0));
     const Array scales = builder.dense(node.input(1));

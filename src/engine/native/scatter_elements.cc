@@ -45,11 +45,13 @@ bool build(Builder& builder, const Node& node) {
     const int width = bits(builder.dtype(data));
     if (!is_index_type(index_type) || (width != 8 && width != 16 && width != 32 && width != 64)) return false;
     if (node.attributes.get_string("reduction", "none") != "none") return false;
+    if (builder.dtype(node.input(2)) != builder.dtype(data)) return false;
     const Shape& shape = builder.shape(data);
     const auto axis = static_cast<size_t>(
         normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(shape.size())));
     ScatterPlan plan;
     plan.sizes = builder.shape(node.input(1));
+    if (!fits(plan.sizes, shape, axis) || builder.shape(node.input(2)) != plan.sizes) return false;
     plan.strides = row_major_strides(shape);
     plan.extent = shape[axis];
     plan.stride = plan.strides[axis];

@@ -116,7 +116,7 @@ bool build_slice(Builder& builder, const Node& node) {
         const int64_t size = shape[along];
         const int64_t start = std::clamp<int64_t>(begin[i] < 0 ? begin[i] + size : begin[i], 0, size);
         array.offset += static_cast<size_t>(start * strides[along]) * byte_count(array.dtype, 1);
-        strides[along] *= step[i];
+        if (builder.shape(y)[along] > 1) strides[along] *= step[i];
     }
     array.desc = dnnl::memory::desc(builder.shape(y), array.desc.get_data_type(), strides);
     builder.alias(y, array);
