@@ -1,4 +1,6 @@
 // Unary element-wise operators in whatever layout their input has, in place when it dies here.
+#include <algorithm>
+
 #include "engine/builder.h"
 #include "engine/dnnl/post_ops.h"
 
@@ -39,7 +41,7 @@ std::optional<PostOp> as_post_op(const Builder& builder, const Node& node) {
         const auto low = scalar(builder, node.input(1), -3.402823466e38F);
         const auto high = scalar(builder, node.input(2), 3.402823466e38F);
         if (!low || !high) return std::nullopt;
-        return simple("clip", *low, *high);
+        return simple("clip", std::min(*low, *high), *high);  // the upper bound has the last word
     }
     return std::nullopt;
 }

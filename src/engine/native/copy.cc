@@ -167,9 +167,7 @@ StridedArray strided(Builder& builder, const Value* value) {
         array = builder.dense(value);
         return {array, row_major_strides(array.shape)};
     }
-    Shape strides = array.desc.get_strides();
-    strides.resize(array.shape.size());  // a scalar has one dimension for oneDNN
-    return {array, strides};
+    return {array, array.desc.get_strides()};
 }
 
 void add_strided_copy(Builder& builder, const Array& from, int64_t from_offset, const Shape& from_strides,
