@@ -79,8 +79,11 @@ bool has_channels(const Node& node) {
 
 int64_t channel_count(const Graph& graph, const Node& node) {
     if (const Tensor* weights = constant_of(graph, node.input(1))) {
+        if (weights->rank() < 2) return 0;
         const int64_t channels = view_weights(node, weights->shape()).channels;
-        return is_transposed_conv(node) ? channels * node.attributes.get_int("group", 1) : channels;
+        if (!is_transposed_conv(node)) return channels;
+        const int64_t groups = node.attributes.get_int("group", 1);
+        return groups < 1 || weights->dim(0) % groups != 0 ? 0 : channels * groups;
     }
     const int axis = channel_axis(node);
     if (axis < 0) return 0;
@@ -115,7 +118,9 @@ bool absorb_affine(Graph& graph, Node& node, const ChannelAffine& affine) {
     const bool scales = !all(affine.scale, 1.0);
     const bool scales_alpha = weights == nullptr && node.is_kilter("MatMul") && affine.scale.size() == 1;
     const bool shifts = bias != nullptr || !all(affine.shift, 0.0);
-    if ((shifts && channels == 0) || (node.input(2) != nullptr && bias == nullptr)) return false;
+    if (((shifts || !scales_alpha) && channels == 0) || (node.input(2) != nullptr && bias == nullptr))
+        return false;
+    if (bias != nullptr && bias->size() != 1 && bias->size() != channels) return false;
     if (scales && weights == nullptr && !scales_alpha) return false;
 
     if (shifts) {

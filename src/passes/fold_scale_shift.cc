@@ -38,8 +38,22 @@ Node* maker(const Graph& graph, const Value* value, bool through) {
     return nullptr;
 }
 
+// Added to a result without bias, one number per channel is the bias as it stands: nothing is copied.
+bool add_as_bias(Graph& graph, Node& before, const Node& node, Value* constant) {
+    const Tensor& tensor = *constant_of(graph, constant);
+    if (!node.is("Add") || before.input(2) != nullptr || tensor.dtype() != before.output()->type.dtype)
+        return false;
+    if (tensor.size() != channel_count(graph, before)) return false;
+    const bool flat = tensor.rank() == 1;
+    graph.set_input(
+        before, 2,
+        flat ? constant
+             : graph.add_constant(tensor.reshaped({tensor.size()}), graph.fresh_name(constant->name())));
+    return true;
+}
+
 bool fold(Graph& graph, Node& node, size_t constant_index) {
-    const Value* constant = node.input(constant_index);
+    Value* constant = node.input(constant_index);
     Value* y = node.input(1 - constant_index);
     if (constant_of(graph, constant) == nullptr || constant_of(graph, y) != nullptr) return false;
     const bool scalar = scalar_beside(graph, constant, y).has_value();
@@ -49,7 +63,8 @@ bool fold(Graph& graph, Node& node, size_t constant_index) {
                                 : channel_constant(graph, constant, *before);
     if (!numbers) return false;
     const auto affine = affine_of(node, *numbers, constant_index == 0);
-    if (!affine || !absorb_affine(graph, *before, *affine)) return false;
+    if (!affine) return false;
+    if (!add_as_bias(graph, *before, node, constant) && !absorb_affine(graph, *before, *affine)) return false;
     if (y == before->output()) {
         take_over(graph, *before, node);
     } else {

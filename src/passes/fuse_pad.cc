@@ -39,6 +39,7 @@ bool may_pad_pooling(const Node& pool, const std::vector<int64_t>& pads, const s
     const bool own = std::ranges::any_of(pads, [](int64_t count) { return count != 0; });
     if (own && pool.attributes.get_int("count_include_pad") == 0) return false;
     const auto kernel = pool.attributes.get_ints("kernel_shape");
+    if (2 * kernel.size() != sum.size()) return false;
     for (size_t i = 0; i < sum.size(); ++i)
         if (sum[i] >= kernel.at(i % kernel.size())) return false;  // a window of padding alone is not allowed
     return true;

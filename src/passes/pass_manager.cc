@@ -62,6 +62,7 @@ bool run_until_stable(Graph& graph, std::span<const Pass> list) {
 std::span<const Pass> passes() { return kPasses; }
 
 void optimize(Graph& graph) {
+    verify(graph);  // passes rely on the arity and the attribute types of every known operator
     graph.remove_dead();
     infer_types(graph);
     const std::span<const Pass> all = passes();

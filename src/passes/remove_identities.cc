@@ -38,7 +38,9 @@ bool reshapes_to_itself(const Node& node) {
 bool is_identity_transpose(const Node& node) {
     const std::vector<int64_t> perm = node.attributes.get_ints("perm");
     if (perm.empty()) return rank_of(node.input(0)) >= 0 && rank_of(node.input(0)) <= 1;
-    return std::ranges::is_sorted(perm);
+    for (size_t i = 0; i < perm.size(); ++i)
+        if (perm[i] != static_cast<int64_t>(i)) return false;
+    return true;
 }
 
 bool is_full_slice(const Graph& graph, const Node& node) {

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 22> kUnary{
 
 // Does `node` compute a value of the shape of `x` from it and constants alone?
 bool keeps_shape(const Graph& graph, const Node& node, const Value* x) {
+    if (node.output() == nullptr) return false;
     if (is_any(node, kUnary)) return node.input(0) == x;
     if (!is_any(node, {"Add", "Sub", "Mul", "Div", "Max", "Min"})) return false;
     const Value* other = other_input(node, x);

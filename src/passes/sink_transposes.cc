@@ -26,9 +26,17 @@ constexpr std::array<std::string_view, 8> kReductions{"ReduceMean", "ReduceSum",
 
 bool is_elementwise(const Node& node) { return is_any(node, kElementwise) || is_any(node, kMoreElementwise); }
 
+// Empty when it is not known.
 Perm perm_of(const Node& transpose) {
     Perm perm = transpose.attributes.get_ints("perm");
-    if (!perm.empty() || rank_of(transpose.input(0)) < 0) return perm;
+    if (!perm.empty()) {
+        Perm sorted = perm;
+        std::ranges::sort(sorted);
+        for (size_t i = 0; i < perm.size(); ++i)
+            if (sorted[i] != static_cast<int64_t>(i)) return {};
+        return perm;
+    }
+    if (rank_of(transpose.input(0)) < 0) return {};
     perm.resize(static_cast<size_t>(rank_of(transpose.input(0))));
     std::iota(perm.rbegin(), perm.rend(), 0);
     return perm;
@@ -92,31 +100,6 @@ std::optional<std::vector<int64_t>> constant_axes(const Graph& graph, const Valu
     return axes;
 }
 
-// Can `node` work on the layout in front of a transpose with `perm` that feeds it?
-bool can_sink(const Graph& graph, const Node& node, const Perm& perm) {
-    if (rank_of(node.output()) < 0 || perm.empty()) return false;
-    const auto all_operands = [&] {
-        for (size_t i = 0; i < operand_count(node); ++i)
-            if (!can_undo(graph, node.input(i), perm)) return false;
-        return true;
-    };
-    if (is_elementwise(node))
-        return all_operands() && rank_of(node.output()) == static_cast<int>(perm.size());
-    if (node.is("Concat")) return all_operands();
-    if (!can_undo(graph, node.input(0), perm)) return false;
-    if (is_any(node, kReductions)) return constant_axes(graph, node.input(1), perm.size()).has_value();
-    if (node.is("Pad"))
-        return int_constants(graph, node.input(1)).has_value() &&
-               (node.input(3) == nullptr || constant_axes(graph, node.input(3), perm.size()));
-    if (node.is("Slice")) return constant_axes(graph, node.input(3), perm.size()).has_value();
-    return false;
-}
-
-std::vector<int64_t> mapped(std::vector<int64_t> axes, const Perm& perm) {
-    for (int64_t& axis : axes) axis = perm[static_cast<size_t>(axis)];
-    return axes;
-}
-
 // What is left of `perm` when the axes of its output in `reduced` disappear.
 Perm without(const Perm& perm, const std::vector<int64_t>& reduced) {
     Perm kept;
@@ -128,6 +111,47 @@ Perm without(const Perm& perm, const std::vector<int64_t>& reduced) {
     return kept;
 }
 
+// The transpose behind a reduction; nothing when its axes are not known.
+std::optional<Perm> reduced_perm(const Graph& graph, const Node& node, const Perm& perm) {
+    const auto axes = constant_axes(graph, node.input(1), perm.size());
+    if (!axes) return std::nullopt;
+    return node.attributes.get_int("keepdims", 1) == 0 ? without(perm, *axes) : perm;
+}
+
+bool can_undo_all(const Graph& graph, const Node& node, const Perm& perm) {
+    for (size_t i = 0; i < operand_count(node); ++i)
+        if (!can_undo(graph, node.input(i), perm)) return false;
+    return true;
+}
+
+// Can `node` work on the layout in front of a transpose with `perm` that feeds it?
+bool can_sink(const Graph& graph, const Node& node, const Perm& perm) {
+    const auto rank = static_cast<int>(perm.size());
+    if (perm.empty() || node.output() == nullptr) return false;
+    if (is_any(node, kReductions)) {
+        const auto after = reduced_perm(graph, node, perm);
+        return can_undo(graph, node.input(0), perm) && after &&
+               rank_of(node.output()) == static_cast<int>(after->size());
+    }
+    if (rank_of(node.output()) != rank) return false;
+    if (is_elementwise(node)) return can_undo_all(graph, node, perm);
+    if (node.is("Concat")) {
+        const int64_t axis = node.attributes.get_int("axis");
+        return axis >= -rank && axis < rank && can_undo_all(graph, node, perm);
+    }
+    if (!can_undo(graph, node.input(0), perm)) return false;
+    if (node.is("Slice")) return constant_axes(graph, node.input(3), perm.size()).has_value();
+    const auto pads = node.is("Pad") ? int_constants(graph, node.input(1)) : std::nullopt;
+    if (!pads) return false;
+    if (node.input(3) != nullptr) return constant_axes(graph, node.input(3), perm.size()).has_value();
+    return pads->size() == 2 * perm.size();
+}
+
+std::vector<int64_t> mapped(std::vector<int64_t> axes, const Perm& perm) {
+    for (int64_t& axis : axes) axis = perm[static_cast<size_t>(axis)];
+    return axes;
+}
+
 void sink(Graph& graph, Node& node, const Perm& perm) {
     Perm after = perm;
     const size_t operands = is_elementwise(node) || node.is("Concat") ? operand_count(node) : 1;
@@ -137,7 +161,7 @@ void sink(Graph& graph, Node& node, const Perm& perm) {
             "axis", perm[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis)]);
     } else if (is_any(node, kReductions)) {
         const auto axes = *constant_axes(graph, node.input(1), perm.size());
-        if (node.attributes.get_int("keepdims", 1) == 0) after = without(perm, axes);
+        after = *reduced_perm(graph, node, perm);
         graph.set_input(node, 1, add_ints(graph, mapped(axes, perm)));
     } else if (node.is("Pad") && node.input(3) == nullptr) {
         const auto pads = *int_constants(graph, node.input(1));

@@ -45,6 +45,17 @@ TEST(FoldScaleShift, FoldsTheBiasOfAProduct) {
     }
 }
 
+TEST(FoldScaleShift, KeepsTheConstantThatIsTheBias) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {2, 3}});
+    Value* bias = graph.add_constant(random_tensor({5}, 2), "bias");
+    graph.add_output(graph.add("Add", {graph.add("MatMul", {x, weights(graph, {3, 5}, 1)}), bias}), "y");
+    infer_types(graph);
+    ASSERT_TRUE(lower_matmul(graph));
+    expect_keeps_function(graph, fold_scale_shift);
+    EXPECT_EQ(graph.nodes()[0]->input(2), bias);
+}
+
 TEST(FoldScaleShift, ScalesAProductOfActivations) {
     Graph graph;
     Value* a = graph.add_input("a", {DType::f32, {2, 4, 3}});
