@@ -47,12 +47,8 @@ NAMES += [
 ]
 
 # Layers have tests of their own; the others are no operators on tensors of numbers.
-LEFT_OUT = (
-    "Resize Upsample Attention Conv Pool Softmax Norm MatMul Gemm Einsum LSTM GRU RNN"
-)
-LEFT_OUT += (
-    " Loss Roi Grid Dropout LRN Hardmax MaxUnpool SwiGLU Rotary Bernoulli Sequence"
-)
+LEFT_OUT = "Resize Upsample Attention Conv Pool Softmax Norm MatMul Gemm Einsum LSTM GRU RNN"
+LEFT_OUT += " Loss Roi Grid Dropout LRN Hardmax MaxUnpool SwiGLU Rotary Bernoulli Sequence"
 LEFT_OUT += " Optional String Regex TfIdf ImageDecoder Momentum Adagrad Adam Gradient"
 
 
@@ -118,13 +114,13 @@ def case_text(case, limit):
         return None
     if numbers_in(inputs) + numbers_in(outputs) > limit:
         return None
-    by_name = dict(zip([value.name for value in graph.input], inputs))
+    by_name = dict(zip([value.name for value in graph.input], inputs, strict=False))
     lines = [f"case {case.name} {node.op_type}"]
     lines += [attribute_text(attribute) for attribute in node.attribute]
     for name in node.input:
         text = tensor_text(by_name.get(name)) if name else "-"
         lines.append(text and f"in {text}")
-    by_name = dict(zip([value.name for value in graph.output], outputs))
+    by_name = dict(zip([value.name for value in graph.output], outputs, strict=False))
     for name in node.output:
         text = tensor_text(by_name[name]) if name else "-"
         lines.append(text and f"out {text}")
