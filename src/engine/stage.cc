@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "engine/micro_batch.h"
 #include "engine/ref/executor.h"
 #include "graph/extract.h"
 
@@ -38,6 +39,9 @@ struct Stage::Entry {
     std::unique_ptr<Stage> tail;            // the rest, or null
     std::vector<const Value*> tail_inputs;  // values of this stage's graph
     std::vector<const Value*> tail_outputs;
+    std::shared_ptr<Entry>
+        micro;  // when set, the batch runs in slices through this one and nothing else here is used
+    int64_t slices = 1;
     std::mutex mutex;
     std::vector<std::unique_ptr<Execution>> idle;
 };
@@ -62,11 +66,30 @@ std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs) {
 }
 
 std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) const {
+    Specialized known = specialize(graph_, types_of(inputs));
+    const int64_t batch = inputs.empty() || inputs[0].rank() == 0 ? 0 : inputs[0].dim(0);
+    const int64_t size = options_.reference ? batch : micro_batch(graph_, known, options_.threads);
+    if (size <= 0 || size == batch) return compile_whole(inputs, std::move(known));
+    auto made = std::make_shared<Entry>();
+    std::vector<Tensor> part;
+    for (const Tensor& tensor : inputs) {
+        made->shapes.push_back(
+            Tensor::view(tensor.dtype(), tensor.shape(), static_cast<const void*>(nullptr)));
+        Shape shape = tensor.shape();
+        shape[0] = size;
+        part.push_back(Tensor::view(tensor.dtype(), std::move(shape), static_cast<const void*>(nullptr)));
+    }
+    made->micro = compile_whole(part, specialize(graph_, types_of(part)));
+    made->slices = batch / size;
+    return made;
+}
+
+std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& inputs,
+                                                   Specialized known) const {
     auto made = std::make_shared<Entry>();
     for (const Tensor& tensor : inputs)
         made->shapes.push_back(
             Tensor::view(tensor.dtype(), tensor.shape(), static_cast<const void*>(nullptr)));
-    Specialized known = specialize(graph_, types_of(inputs));
 
     // What must be handed on: outputs of the graph, and what the dynamic part reads.
     std::vector<const Value*> wanted;
@@ -116,29 +139,31 @@ void Stage::profile(const std::vector<Tensor>& inputs, int repetitions, std::vec
     run(inputs, repetitions, &reports);
 }
 
-size_t Stage::arena_bytes(const std::vector<Tensor>& inputs) { return entry(inputs)->plan.arena_bytes; }
-
-std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetitions,
-                               std::vector<StepReport>* reports) {
+size_t Stage::arena_bytes(const std::vector<Tensor>& inputs) {
     const std::shared_ptr<Entry> current = entry(inputs);
+    return (current->micro != nullptr ? *current->micro : *current).plan.arena_bytes;
+}
+
+// Runs the plan of `entry` into `outputs`, which are allocated here when there are none yet.
+void Stage::execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
+                    int repetitions, std::vector<StepReport>* reports) {
     std::unique_ptr<Execution> execution;
     {
-        const std::lock_guard lock(current->mutex);
-        if (!current->idle.empty()) {
-            execution = std::move(current->idle.back());
-            current->idle.pop_back();
+        const std::lock_guard lock(entry.mutex);
+        if (!entry.idle.empty()) {
+            execution = std::move(entry.idle.back());
+            entry.idle.pop_back();
         }
     }
-    if (execution == nullptr) execution = std::make_unique<Execution>(current->plan);
-
-    const Plan& plan = current->plan;
+    const Plan& plan = entry.plan;
+    if (execution == nullptr) execution = std::make_unique<Execution>(plan);
     for (size_t i = 0; i < inputs.size(); ++i)
         execution->set_external(plan.input_buffers[i],
-                                const_cast<void*>(inputs[i].raw()));  // NOLINT: inputs are only read
-    std::vector<Tensor> computed;
+                                const_cast<void*>(inputs[i].raw()));  // NOLINT: only read
     for (size_t i = 0; i < plan.output_buffers.size(); ++i) {
-        computed.emplace_back(plan.output_types[i].dtype, plan.output_types[i].static_shape());
-        execution->set_external(plan.output_buffers[i], computed.back().raw_mutable());
+        if (outputs.size() <= i)
+            outputs.emplace_back(plan.output_types[i].dtype, plan.output_types[i].static_shape());
+        execution->set_external(plan.output_buffers[i], outputs[i].raw_mutable());
     }
     if (reports == nullptr) {
         execution->run();
@@ -153,10 +178,51 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetition
             reports->push_back({step.name, step.op, step.kernel, step.shape, median(times[i])});
         }
     }
-    {
-        const std::lock_guard lock(current->mutex);
-        current->idle.push_back(std::move(execution));
+    const std::lock_guard lock(entry.mutex);
+    entry.idle.push_back(std::move(execution));
+}
+
+std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs, int repetitions,
+                                             std::vector<StepReport>* reports) {
+    Entry& part = *whole.micro;
+    const auto slice = [](const Tensor& tensor, const Shape& shape, int64_t index) {
+        const size_t bytes = byte_count(tensor.dtype(), element_count(shape));
+        const char* data = static_cast<const char*>(tensor.raw()) + static_cast<size_t>(index) * bytes;
+        return Tensor::view(tensor.dtype(), shape, const_cast<char*>(data));  // NOLINT: inputs are only read
+    };
+    // The plan may list its results in another order than the graph, each once.
+    std::vector<Tensor> computed;
+    for (const ValueType& type : part.plan.output_types) {
+        Shape shape = type.static_shape();
+        shape[0] *= whole.slices;
+        computed.emplace_back(type.dtype, shape);
     }
+    for (int64_t index = 0; index < whole.slices; ++index) {
+        std::vector<Tensor> from;
+        std::vector<Tensor> to;
+        for (size_t i = 0; i < inputs.size(); ++i)
+            from.push_back(slice(inputs[i], part.shapes[i].shape(), index));
+        for (size_t i = 0; i < computed.size(); ++i)
+            to.push_back(slice(computed[i], part.plan.output_types[i].static_shape(), index));
+        execute(part, from, to, repetitions, index == 0 ? reports : nullptr);
+    }
+    // Every slice takes the same time: the report speaks of the whole batch.
+    if (reports != nullptr)
+        for (StepReport& report : *reports) report.milliseconds *= static_cast<double>(whole.slices);
+    std::vector<Tensor> outputs;
+    for (const Graph::Output& output : graph_.outputs()) {
+        const auto place = std::ranges::find(part.computed, output.value) - part.computed.begin();
+        outputs.push_back(computed[static_cast<size_t>(place)]);
+    }
+    return outputs;
+}
+
+std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetitions,
+                               std::vector<StepReport>* reports) {
+    const std::shared_ptr<Entry> current = entry(inputs);
+    if (current->micro != nullptr) return run_micro_batches(*current, inputs, repetitions, reports);
+    std::vector<Tensor> computed;
+    execute(*current, inputs, computed, repetitions, reports);
 
     std::unordered_map<const Value*, Tensor> values;
     for (size_t i = 0; i < computed.size(); ++i) values[current->computed[i]] = std::move(computed[i]);
