@@ -47,7 +47,9 @@ struct Stage::Entry {
 };
 
 Stage::Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights)
-    : graph_(std::move(graph)), options_(options), weights_(std::move(weights)) {}
+    : graph_(std::move(graph)), options_(options), weights_(std::move(weights)) {
+    if (options_.threads <= 0) options_.threads = omp_get_max_threads();
+}
 
 std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs) {
     const std::lock_guard lock(mutex_);
