@@ -413,9 +413,10 @@ Graph Graph::clone() const {
         for (const Value* value : node->inputs_) inputs.push_back(mapped(value));
         for (const Value* value : node->outputs_) outputs.push_back(mapped(value));
         const bool bodies = !node->subgraphs().empty();
-        Attributes later = bodies ? std::move(attributes) : Attributes{};
-        Node* twin = copy.add_node(node->op_, std::move(inputs), std::move(outputs),
-                                   bodies ? Attributes{} : std::move(attributes), node->name, node->domain_);
+        Attributes later;
+        if (bodies) std::swap(later, attributes);
+        Node* twin = copy.add_node(node->op_, std::move(inputs), std::move(outputs), std::move(attributes),
+                                   node->name, node->domain_);
         if (bodies) {
             twin->attributes = std::move(later);
             copy.update_captures(*twin);
