@@ -31,7 +31,8 @@ DType dtype_named(const std::string& name) {
 // The tensor reads the array's memory and keeps the array alive, also when the last copy dies on another thread.
 Tensor to_tensor(InputArray array, const std::string& dtype) {
     kilter::Shape shape;
-    for (size_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(static_cast<int64_t>(array.shape(axis)));
+    for (size_t axis = 0; axis < array.ndim(); ++axis)
+        shape.push_back(static_cast<int64_t>(array.shape(axis)));
     const void* data = array.data();
     std::shared_ptr<const void> keeper(new InputArray(std::move(array)), [](const InputArray* kept) {
         const nb::gil_scoped_acquire gil;
@@ -55,11 +56,12 @@ nb::dlpack::dtype exchange_type(DType dtype) {
 nb::tuple to_python(Tensor tensor) {
     if (tensor.dtype() == DType::string) {
         nb::list strings;
-        for (const std::string& text : tensor.as_strings()) strings.append(nb::bytes(text.data(), text.size()));
+        for (const std::string& text : tensor.as_strings())
+            strings.append(nb::bytes(text.data(), text.size()));
         return nb::make_tuple(strings, nb::tuple(nb::cast(tensor.shape())), "string");
     }
     if (kilter::bits(tensor.dtype()) < 8)
-        tensor = tensor.converted(kilter::is_float(tensor.dtype()) ? DType::f32
+        tensor = tensor.converted(kilter::is_float(tensor.dtype())    ? DType::f32
                                   : kilter::is_signed(tensor.dtype()) ? DType::i8
                                                                       : DType::u8);
     if (!tensor.writable()) tensor = tensor.clone();
@@ -68,7 +70,8 @@ nb::tuple to_python(Tensor tensor) {
     const nb::capsule owner(owned, [](void* kept) noexcept { delete static_cast<Tensor*>(kept); });
     const std::vector<size_t> shape(owned->shape().begin(), owned->shape().end());
     void* data = owned->size() > 0 ? owned->raw_mutable() : &nothing;
-    nb::ndarray<nb::numpy> array(data, shape.size(), shape.data(), owner, nullptr, exchange_type(owned->dtype()));
+    nb::ndarray<nb::numpy> array(data, shape.size(), shape.data(), owner, nullptr,
+                                 exchange_type(owned->dtype()));
     return nb::make_tuple(array, std::string(name(owned->dtype())));
 }
 
@@ -80,9 +83,12 @@ nb::list describe(const std::vector<kilter::Port>& ports) {
         if (port.type.shape) {
             nb::list dims;
             for (const kilter::Dim& dim : *port.type.shape) {
-                if (dim.known()) dims.append(dim.value);
-                else if (dim.symbol.empty()) dims.append(nb::none());
-                else dims.append(dim.symbol);
+                if (dim.known())
+                    dims.append(dim.value);
+                else if (dim.symbol.empty())
+                    dims.append(nb::none());
+                else
+                    dims.append(dim.symbol);
             }
             shape = nb::tuple(dims);
         }
@@ -95,7 +101,8 @@ nb::list describe(const std::vector<kilter::Port>& ports) {
 class Session {
   public:
     Session(kilter::Model model, int threads, bool optimize)
-        : model_(std::move(model)), program_(kilter::clone(model_), {.threads = threads, .optimize = optimize}) {}
+        : model_(std::move(model)),
+          program_(kilter::clone(model_), {.threads = threads, .optimize = optimize}) {}
 
     const kilter::Model& model() const { return model_; }
     const kilter::Program& program() const { return program_; }
@@ -113,15 +120,16 @@ class Session {
         return list;
     }
 
-    kilter::BenchResult bench(int64_t batch, const std::map<std::string, kilter::Shape>& shapes, int instances,
-                              double seconds, int64_t iterations) const {
+    kilter::BenchResult bench(int64_t batch, const std::map<std::string, kilter::Shape>& shapes,
+                              int instances, double seconds, int64_t iterations) const {
         const nb::gil_scoped_release unlocked;
         const auto resolved = kilter::resolve_shapes(program_.inputs(), {batch, shapes});
         const std::vector<Tensor> inputs = kilter::made_up_inputs(program_.inputs(), resolved);
         return kilter::bench(program_, inputs, {instances, seconds, iterations, {}});
     }
 
-    std::vector<kilter::StepReport> profile(int64_t batch, const std::map<std::string, kilter::Shape>& shapes) const {
+    std::vector<kilter::StepReport> profile(int64_t batch,
+                                            const std::map<std::string, kilter::Shape>& shapes) const {
         const nb::gil_scoped_release unlocked;
         const auto resolved = kilter::resolve_shapes(program_.inputs(), {batch, shapes});
         return program_.profile(kilter::made_up_inputs(program_.inputs(), resolved));
@@ -169,7 +177,8 @@ NB_MODULE(_kilter, module) {
         try {
             std::rethrow_exception(thrown);
         } catch (const kilter::Error& error) {
-            const std::string message = error.hint().empty() ? error.what() : error.what() + ("\n" + error.hint());
+            const std::string message =
+                error.hint().empty() ? error.what() : error.what() + ("\n" + error.hint());
             PyErr_SetString(error_type.ptr(), message.c_str());
         }
     });
@@ -180,9 +189,10 @@ NB_MODULE(_kilter, module) {
         .def("run", &Session::run, "inputs"_a)
         .def(
             "bench",
-            [](const Session& session, int64_t batch, const std::map<std::string, kilter::Shape>& shapes, int instances,
-               double seconds, int64_t iterations) {
-                const kilter::BenchResult result = session.bench(batch, shapes, instances, seconds, iterations);
+            [](const Session& session, int64_t batch, const std::map<std::string, kilter::Shape>& shapes,
+               int instances, double seconds, int64_t iterations) {
+                const kilter::BenchResult result =
+                    session.bench(batch, shapes, instances, seconds, iterations);
                 nb::dict report;
                 report["runs"] = result.milliseconds.size();
                 report["median_ms"] = result.median();

@@ -12,7 +12,8 @@ namespace {
 template <class T>
 T read(const void* data, int64_t index) {
     T value;
-    std::memcpy(&value, static_cast<const std::byte*>(data) + static_cast<size_t>(index) * sizeof(T), sizeof(T));
+    std::memcpy(&value, static_cast<const std::byte*>(data) + static_cast<size_t>(index) * sizeof(T),
+                sizeof(T));
     return value;
 }
 
@@ -38,7 +39,7 @@ void write_packed(void* data, int64_t index, int width, uint8_t value) {
 // A small float format: sign? exponent, mantissa, and how it spells infinity and NaN.
 struct SmallFloat {
     int exponent_bits, mantissa_bits, bias;
-    bool infinities;  // the largest exponent is kept for infinity and NaN, as in IEEE
+    bool infinities;                 // the largest exponent is kept for infinity and NaN, as in IEEE
     bool only_negative_zero_is_nan;  // the "fnuz" formats
     bool is_signed = true;
     bool has_nan = true;
@@ -94,12 +95,16 @@ uint8_t encode(DType dtype, double value, bool saturate) {
     int largest = 0;
     for (int code = 0; code < positive_codes; ++code) {
         const double decoded = decode(dtype, static_cast<uint8_t>(code));
-        if (std::isnan(decoded)) nan_code = code;
-        else if (std::isinf(decoded)) infinity_code = code;
-        else largest = code;
+        if (std::isnan(decoded))
+            nan_code = code;
+        else if (std::isinf(decoded))
+            infinity_code = code;
+        else
+            largest = code;
     }
     if (format.only_negative_zero_is_nan) nan_code = 0x80;
-    if (std::isnan(value)) return static_cast<uint8_t>(format.only_negative_zero_is_nan ? nan_code : sign | nan_code);
+    if (std::isnan(value))
+        return static_cast<uint8_t>(format.only_negative_zero_is_nan ? nan_code : sign | nan_code);
     const double magnitude = std::fabs(value);
     const double top = decode(dtype, static_cast<uint8_t>(largest));
     const double below_top = decode(dtype, static_cast<uint8_t>(largest - 1));
@@ -238,13 +243,15 @@ void store_double(DType dtype, void* data, int64_t index, double value) {
 
 Tensor convert(const Tensor& tensor, DType dtype, bool saturate) {
     Tensor result(dtype, tensor.shape());
-    const bool integers = (is_integer(tensor.dtype()) || tensor.dtype() == DType::boolean) && is_integer(dtype);
+    const bool integers =
+        (is_integer(tensor.dtype()) || tensor.dtype() == DType::boolean) && is_integer(dtype);
     if (bits(dtype) < 8 && result.bytes() > 0) std::memset(result.raw_mutable(), 0, result.bytes());
     for (int64_t i = 0; i < tensor.size(); ++i) {
         if (integers) {
             store_int(dtype, result.raw_mutable(), i, load_int(tensor.dtype(), tensor.raw(), i));
         } else if (is_small_float(dtype) && dtype != DType::f4e2m1) {
-            write<uint8_t>(result.raw_mutable(), i, encode(dtype, load_double(tensor.dtype(), tensor.raw(), i), saturate));
+            write<uint8_t>(result.raw_mutable(), i,
+                           encode(dtype, load_double(tensor.dtype(), tensor.raw(), i), saturate));
         } else {
             store_double(dtype, result.raw_mutable(), i, load_double(tensor.dtype(), tensor.raw(), i));
         }

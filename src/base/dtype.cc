@@ -18,15 +18,33 @@ struct Traits {
 };
 
 constexpr std::array<Traits, 27> kTraits{{
-    {DType::undefined, "undefined", 0},  {DType::f32, "f32", 32},           {DType::f16, "f16", 16},
-    {DType::bf16, "bf16", 16},           {DType::f64, "f64", 64},           {DType::boolean, "bool", 8},
-    {DType::i8, "i8", 8},                {DType::u8, "u8", 8},              {DType::i16, "i16", 16},
-    {DType::u16, "u16", 16},             {DType::i32, "i32", 32},           {DType::u32, "u32", 32},
-    {DType::i64, "i64", 64},             {DType::u64, "u64", 64},           {DType::i4, "i4", 4},
-    {DType::u4, "u4", 4},                {DType::i2, "i2", 2},              {DType::u2, "u2", 2},
-    {DType::f8e4m3fn, "f8e4m3fn", 8},    {DType::f8e4m3fnuz, "f8e4m3fnuz", 8}, {DType::f8e5m2, "f8e5m2", 8},
-    {DType::f8e5m2fnuz, "f8e5m2fnuz", 8}, {DType::f8e8m0, "f8e8m0", 8},     {DType::f4e2m1, "f4e2m1", 4},
-    {DType::complex64, "complex64", 64}, {DType::complex128, "complex128", 128}, {DType::string, "string", 0},
+    {DType::undefined, "undefined", 0},
+    {DType::f32, "f32", 32},
+    {DType::f16, "f16", 16},
+    {DType::bf16, "bf16", 16},
+    {DType::f64, "f64", 64},
+    {DType::boolean, "bool", 8},
+    {DType::i8, "i8", 8},
+    {DType::u8, "u8", 8},
+    {DType::i16, "i16", 16},
+    {DType::u16, "u16", 16},
+    {DType::i32, "i32", 32},
+    {DType::u32, "u32", 32},
+    {DType::i64, "i64", 64},
+    {DType::u64, "u64", 64},
+    {DType::i4, "i4", 4},
+    {DType::u4, "u4", 4},
+    {DType::i2, "i2", 2},
+    {DType::u2, "u2", 2},
+    {DType::f8e4m3fn, "f8e4m3fn", 8},
+    {DType::f8e4m3fnuz, "f8e4m3fnuz", 8},
+    {DType::f8e5m2, "f8e5m2", 8},
+    {DType::f8e5m2fnuz, "f8e5m2fnuz", 8},
+    {DType::f8e8m0, "f8e8m0", 8},
+    {DType::f4e2m1, "f4e2m1", 4},
+    {DType::complex64, "complex64", 64},
+    {DType::complex128, "complex128", 128},
+    {DType::string, "string", 0},
 }};
 
 const Traits& traits(DType dtype) { return kTraits[static_cast<size_t>(dtype)]; }
@@ -64,9 +82,7 @@ bool is_float(DType dtype) {
     }
 }
 
-bool is_integer(DType dtype) {
-    return (dtype >= DType::i8 && dtype <= DType::u2);
-}
+bool is_integer(DType dtype) { return (dtype >= DType::i8 && dtype <= DType::u2); }
 
 bool is_signed(DType dtype) {
     switch (dtype) {
@@ -96,7 +112,8 @@ Half::Half(float value) {
     }
     if (magnitude < 0x38800000U) {  // subnormal in half: the float adder rounds to nearest even for us
         const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-        bits = static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5F)));
+        bits =
+            static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5F)));
         return;
     }
     const uint32_t odd = (magnitude >> 13) & 1U;

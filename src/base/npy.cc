@@ -100,7 +100,8 @@ class HeaderParser {
             peek();
             int64_t dim = 0;
             const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), dim);
-            require(error == std::errc() && dim >= 0, "the header is damaged: the shape is not a tuple of numbers");
+            require(error == std::errc() && dim >= 0,
+                    "the header is damaged: the shape is not a tuple of numbers");
             require(shape.size() < kMostDimensions, "the array has more than {} dimensions", kMostDimensions);
             rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
             shape.push_back(dim);
@@ -117,14 +118,15 @@ class HeaderParser {
 
 struct ElementFormat {
     DType dtype = DType::undefined;
-    size_t bytes = 0;       // of one element in the file
-    size_t swap_unit = 0;   // bytes to reverse together when the file is big-endian; 0: none
+    size_t bytes = 0;        // of one element in the file
+    size_t swap_unit = 0;    // bytes to reverse together when the file is big-endian; 0: none
     bool wide_text = false;  // UTF-32 code points, as NumPy stores str
 };
 
 std::optional<DType> number_type(char kind, int64_t bytes) {
     switch (kind) {
-        case 'b': return bytes == 1 ? std::optional(DType::boolean) : std::nullopt;
+        case 'b':
+            return bytes == 1 ? std::optional(DType::boolean) : std::nullopt;
         case 'f':
             if (bytes == 2) return DType::f16;
             if (bytes == 4) return DType::f32;
@@ -140,7 +142,8 @@ std::optional<DType> number_type(char kind, int64_t bytes) {
                                       DType::u32, DType::u64})
                 if (bits(dtype) == 8 * bytes && is_signed(dtype) == (kind == 'i')) return dtype;
             return std::nullopt;
-        default: return std::nullopt;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -159,7 +162,8 @@ ElementFormat parse_descr(const std::string& descr) {
     ElementFormat format;
     if (kind == 'S' || kind == 'U') {
         const bool wide = kind == 'U';
-        format = {DType::string, static_cast<size_t>(count) * (wide ? 4 : 1), wide && swapped ? size_t{4} : 0, wide};
+        format = {DType::string, static_cast<size_t>(count) * (wide ? 4 : 1), wide && swapped ? size_t{4} : 0,
+                  wide};
     } else if (const std::optional<DType> dtype = number_type(kind, count)) {
         const auto bytes = static_cast<size_t>(count);
         const size_t unit = kind == 'c' ? bytes / 2 : bytes;
@@ -171,7 +175,8 @@ ElementFormat parse_descr(const std::string& descr) {
 }
 
 void append_utf8(std::string& text, uint32_t code) {
-    require(code < 0x110000 && (code < 0xD800 || code > 0xDFFF), "a string holds the invalid code point {:#x}", code);
+    require(code < 0x110000 && (code < 0xD800 || code > 0xDFFF),
+            "a string holds the invalid code point {:#x}", code);
     const auto continuation = [&](int shift) {
         text += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
     };
@@ -259,7 +264,8 @@ class Reader {
     uintmax_t left() const { return left_; }
 
     void read(void* data, size_t bytes) {
-        require(bytes <= left_, "the file is truncated: {} bytes are left where {} should follow", left_, bytes);
+        require(bytes <= left_, "the file is truncated: {} bytes are left where {} should follow", left_,
+                bytes);
         stream_.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
         require(static_cast<size_t>(stream_.gcount()) == bytes, "cannot read the file");
         left_ -= bytes;
@@ -274,12 +280,14 @@ Header read_header(Reader& reader) {
     char magic[8];
     require(reader.left() >= sizeof(magic), "not a .npy file: it has only {} bytes", reader.left());
     reader.read(magic, sizeof(magic));
-    require(std::string_view(magic, kMagic.size()) == kMagic, "not a .npy file: it does not start with \\x93NUMPY");
+    require(std::string_view(magic, kMagic.size()) == kMagic,
+            "not a .npy file: it does not start with \\x93NUMPY");
     const int version = magic[6];
     require(version >= 1 && version <= 3, "version {} of the .npy format is not supported", version);
     uint8_t length[4] = {};
     reader.read(length, version == 1 ? 2 : 4);
-    const size_t size = length[0] | (length[1] << 8) | (length[2] << 16) | (static_cast<size_t>(length[3]) << 24);
+    const size_t size =
+        length[0] | (length[1] << 8) | (length[2] << 16) | (static_cast<size_t>(length[3]) << 24);
     require(size <= kLargestHeader, "the header claims {} bytes", size);
     std::string text(size, '\0');
     reader.read(text.data(), size);
@@ -314,7 +322,8 @@ Tensor read_elements(Reader& reader, const Header& header) {
             std::reverse(data + i, data + i + format.swap_unit);
 
     const bool transposed = header.fortran_order && header.shape.size() > 1 && count > 0;
-    const std::vector<int64_t> positions = transposed ? fortran_positions(header.shape) : std::vector<int64_t>();
+    const std::vector<int64_t> positions =
+        transposed ? fortran_positions(header.shape) : std::vector<int64_t>();
     const auto source = [&](int64_t i) {
         return data + static_cast<size_t>(transposed ? positions[static_cast<size_t>(i)] : i) * format.bytes;
     };
@@ -341,17 +350,21 @@ std::string descr_of(DType dtype) {
 DType storable(DType dtype) {
     switch (dtype) {
         case DType::i4:
-        case DType::i2: return DType::i8;
+        case DType::i2:
+            return DType::i8;
         case DType::u4:
-        case DType::u2: return DType::u8;
+        case DType::u2:
+            return DType::u8;
         case DType::bf16:
         case DType::f8e4m3fn:
         case DType::f8e4m3fnuz:
         case DType::f8e5m2:
         case DType::f8e5m2fnuz:
         case DType::f8e8m0:
-        case DType::f4e2m1: return DType::f32;
-        default: return dtype;
+        case DType::f4e2m1:
+            return DType::f32;
+        default:
+            return dtype;
     }
 }
 
@@ -363,7 +376,8 @@ void write_header(OutputFile& file, const std::string& descr, const Shape& shape
     constexpr size_t kPrefix = 10;
     text.append(63 - (kPrefix + text.size()) % 64, ' ');
     text += '\n';
-    const char prefix[4] = {1, 0, static_cast<char>(text.size() & 0xFFU), static_cast<char>(text.size() >> 8)};
+    const char prefix[4] = {1, 0, static_cast<char>(text.size() & 0xFFU),
+                            static_cast<char>(text.size() >> 8)};
     file.write(kMagic);
     file.write(prefix, sizeof(prefix));
     file.write(text);

@@ -37,8 +37,9 @@ int64_t samples_per_run(const std::vector<Shape>& shapes) {
 }
 
 std::string operator_table(const std::vector<StepReport>& steps) {
-    const double total = std::accumulate(steps.begin(), steps.end(), 0.0,
-                                         [](double sum, const StepReport& step) { return sum + step.milliseconds; });
+    const double total =
+        std::accumulate(steps.begin(), steps.end(), 0.0,
+                        [](double sum, const StepReport& step) { return sum + step.milliseconds; });
     std::vector<std::vector<std::string>> rows{{"ms", "share", "operator", "kernel", "result", "name"}};
     for (const StepReport& step : steps)
         rows.push_back({fmt::format("{:.3f}", step.milliseconds),
@@ -137,10 +138,12 @@ void run(const Arguments& arguments) {
 
 void add_bench(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("bench", "Measure latency and throughput of a model on made-up inputs");
+    CLI::App* command =
+        app.add_subcommand("bench", "Measure latency and throughput of a model on made-up inputs");
     command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
     add_shape_options(*command, arguments->shapes);
-    command->add_option("--threads", arguments->threads, "Threads of each instance (default: the cores, shared)")
+    command
+        ->add_option("--threads", arguments->threads, "Threads of each instance (default: the cores, shared)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096).description(""));
     command->add_option("--instances", arguments->instances, "Independent runs side by side (default 1)")
@@ -154,8 +157,9 @@ void add_bench(CLI::App& app) {
         ->excludes(seconds);
     command->add_flag("--per-op", arguments->per_op, "Also list every operator with its time and kernel");
     command->add_flag("--json", arguments->json, "Print everything as JSON");
-    command->footer("Examples:\n  kilter bench model.onnx --batch 16 --per-op\n"
-                    "  kilter bench bert.onnx --shape sequence=128 --instances 2 --threads 1");
+    command->footer(
+        "Examples:\n  kilter bench model.onnx --batch 16 --per-op\n"
+        "  kilter bench bert.onnx --shape sequence=128 --instances 2 --threads 1");
     command->callback([arguments] { run(*arguments); });
 }
 

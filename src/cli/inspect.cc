@@ -100,7 +100,8 @@ Summary summarize(Model& model, const Arguments& arguments) {
     Summary summary;
     summary.inputs = ports(model.graph.inputs());
     for (const Graph::Output& output : model.graph.outputs())
-        summary.outputs.push_back({output.name, output.type.dtype == DType::undefined ? output.value->type : output.type});
+        summary.outputs.push_back(
+            {output.name, output.type.dtype == DType::undefined ? output.value->type : output.type});
     summary.parameters = parameter_count(model.graph);
     summary.bytes = parameter_bytes(model.graph);
     canonicalize(model);
@@ -126,9 +127,12 @@ Json to_json(const std::vector<Port>& ports) {
         if (port.type.shape) {
             shape = Json::array();
             for (const Dim& dim : *port.type.shape) {
-                if (dim.known()) shape.push_back(dim.value);
-                else if (dim.symbol.empty()) shape.push_back(nullptr);
-                else shape.push_back(dim.symbol);
+                if (dim.known())
+                    shape.push_back(dim.value);
+                else if (dim.symbol.empty())
+                    shape.push_back(nullptr);
+                else
+                    shape.push_back(dim.symbol);
             }
         }
         list.push_back({{"name", port.name}, {"dtype", name(port.type.dtype)}, {"shape", shape}});
@@ -139,8 +143,8 @@ Json to_json(const std::vector<Port>& ports) {
 void print_json(const Model& model, const Summary& summary, const Arguments& arguments) {
     Json operators = Json::array();
     for (const Kind& kind : summary.kinds) {
-        Json entry{{"op", kind.op},          {"domain", kind.domain}, {"count", kind.count}, {"macs", kind.macs},
-                   {"quantizable", kind.quantizable}, {"executable", kind.executable}};
+        Json entry{{"op", kind.op},     {"domain", kind.domain},           {"count", kind.count},
+                   {"macs", kind.macs}, {"quantizable", kind.quantizable}, {"executable", kind.executable}};
         operators.push_back(std::move(entry));
     }
     Json opsets = Json::object();
@@ -172,9 +176,11 @@ void print_text(const std::string& origin, const Summary& summary, const Argumen
     print_ports("outputs", summary.outputs);
     std::vector<std::vector<std::string>> rows{{"operator", "count", "MACs", "could be INT8"}};
     for (const Kind& kind : summary.kinds) {
-        const std::string macs = kind.all_macs_known ? (kind.macs > 0 ? short_number(static_cast<double>(kind.macs)) : "")
-                                                     : "unknown";
-        rows.push_back({kind.label() + (kind.executable ? "" : " (unknown to kilter)"), std::to_string(kind.count), macs,
+        const std::string macs = kind.all_macs_known
+                                     ? (kind.macs > 0 ? short_number(static_cast<double>(kind.macs)) : "")
+                                     : "unknown";
+        rows.push_back({kind.label() + (kind.executable ? "" : " (unknown to kilter)"),
+                        std::to_string(kind.count), macs,
                         kind.quantizable > 0 ? std::to_string(kind.quantizable) : ""});
     }
     rows.push_back({"total", std::to_string(summary.operators),
@@ -183,17 +189,19 @@ void print_text(const std::string& origin, const Summary& summary, const Argumen
     fmt::print("\n{}\n", table(rows, {1, 2, 3}, ""));
     fmt::print("parameters  {} ({})\n", short_number(static_cast<double>(summary.parameters)),
                short_bytes(static_cast<double>(summary.bytes)));
-    const double share =
-        summary.macs > 0 ? 100.0 * static_cast<double>(summary.quantizable_macs) / static_cast<double>(summary.macs) : 0;
-    fmt::print("quantizable {} of {} operators, {:.1f} % of the MACs\n", summary.quantizable.size(), summary.operators,
-               share);
+    const double share = summary.macs > 0 ? 100.0 * static_cast<double>(summary.quantizable_macs) /
+                                                static_cast<double>(summary.macs)
+                                          : 0;
+    fmt::print("quantizable {} of {} operators, {:.1f} % of the MACs\n", summary.quantizable.size(),
+               summary.operators, share);
     if (!summary.shapes_problem.empty()) fmt::print("MACs need shapes: {}\n", summary.shapes_problem);
 }
 
 void run(const Arguments& arguments) {
     Model model = onnx::read(arguments.model);
     std::string origin = fmt::format("ONNX opset {}, IR version {}", model.opset(), model.ir_version);
-    if (!model.producer_name.empty()) origin += fmt::format(", made by {} {}", model.producer_name, model.producer_version);
+    if (!model.producer_name.empty())
+        origin += fmt::format(", made by {} {}", model.producer_name, model.producer_version);
     const std::string original = arguments.graph && !arguments.optimized ? print(model.graph) : "";
     const Summary summary = about(arguments.model, [&] { return summarize(model, arguments); });
     if (arguments.json) {
@@ -209,13 +217,15 @@ void run(const Arguments& arguments) {
 
 void add_inspect(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = app.add_subcommand("inspect", "Show inputs, outputs, operators, parameters and MACs of a model");
+    CLI::App* command =
+        app.add_subcommand("inspect", "Show inputs, outputs, operators, parameters and MACs of a model");
     command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
     add_shape_options(*command, arguments->shapes);
     command->add_flag("--graph", arguments->graph, "Print the graph, one line per operator");
     command->add_flag("--optimized", arguments->optimized, "Look at the graph after kilter's rewrites");
     command->add_flag("--json", arguments->json, "Print everything as JSON");
-    command->footer("Examples:\n  kilter inspect model.onnx --batch 16\n  kilter inspect model.onnx --graph --optimized");
+    command->footer(
+        "Examples:\n  kilter inspect model.onnx --batch 16\n  kilter inspect model.onnx --graph --optimized");
     command->callback([arguments] { run(*arguments); });
 }
 

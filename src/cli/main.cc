@@ -32,8 +32,9 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "kilter " KILTER_VERSION, "Print the version and exit");
     app.require_subcommand(1);
     app.get_formatter()->column_width(32);
-    app.footer("Example:\n  kilter bench model.onnx --batch 16 --per-op\n\n"
-               "'kilter COMMAND --help' explains a command. Exit status: 0 done, 1 bad input, 2 wrong usage.");
+    app.footer(
+        "Example:\n  kilter bench model.onnx --batch 16 --per-op\n\n"
+        "'kilter COMMAND --help' explains a command. Exit status: 0 done, 1 bad input, 2 wrong usage.");
     kilter::cli::add_inspect(app);
     kilter::cli::add_run(app);
     kilter::cli::add_bench(app);

@@ -26,7 +26,8 @@ ShapeOptions ShapeArguments::parsed() const {
             const auto [after, error] = std::from_chars(next, end, dim);
             const bool separator = after != end && (*after == 'x' || *after == ',') && after + 1 != end;
             if (error != std::errc() || dim < 0 || (after != end && !separator))
-                throw CLI::ValidationError("--shape", fmt::format("expected NAME=1x3x224x224, found '{}'", text));
+                throw CLI::ValidationError("--shape",
+                                           fmt::format("expected NAME=1x3x224x224, found '{}'", text));
             shape.push_back(dim);
             if (after == end) break;
             next = after + 1;
@@ -40,7 +41,9 @@ void add_shape_options(CLI::App& command, ShapeArguments& arguments) {
     command.add_option("--batch", arguments.batch, "Size of an open first dimension (default 1)")
         ->type_name("N")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 31).description(""));
-    command.add_option("--shape", arguments.shapes, "Shape of an input, or size of a named dimension; may be repeated")
+    command
+        .add_option("--shape", arguments.shapes,
+                    "Shape of an input, or size of a named dimension; may be repeated")
         ->type_name("NAME=1x3x224x224")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -69,7 +69,8 @@ std::vector<float> Attributes::get_floats(std::string_view name, std::vector<flo
     return value != nullptr ? *value : std::move(absent);
 }
 
-std::vector<std::string> Attributes::get_strings(std::string_view name, std::vector<std::string> absent) const {
+std::vector<std::string> Attributes::get_strings(std::string_view name,
+                                                 std::vector<std::string> absent) const {
     const auto* value = typed<std::vector<std::string>>(*this, name, "a list of strings");
     return value != nullptr ? *value : std::move(absent);
 }

@@ -16,8 +16,8 @@ std::vector<Value*> values_read(const Node& node) {
     return values;
 }
 
-Graph extract(const Graph& graph, const std::vector<const Node*>& nodes, const std::vector<const Value*>& inputs,
-              const std::vector<const Value*>& outputs) {
+Graph extract(const Graph& graph, const std::vector<const Node*>& nodes,
+              const std::vector<const Value*>& inputs, const std::vector<const Value*>& outputs) {
     Graph part;
     part.name = graph.name;
     std::unordered_map<const Value*, Value*> map;
@@ -46,8 +46,8 @@ Graph extract(const Graph& graph, const std::vector<const Node*>& nodes, const s
             if (auto* bodies = std::get_if<std::vector<std::shared_ptr<Graph>>>(&value))
                 for (auto& body : *bodies) copy_body(body);
         }
-        Node* twin = part.add_node(node->op(), std::move(node_inputs), std::move(node_outputs), std::move(attributes),
-                                   node->name, node->domain());
+        Node* twin = part.add_node(node->op(), std::move(node_inputs), std::move(node_outputs),
+                                   std::move(attributes), node->name, node->domain());
         twin->origins = node->origins;
     }
     for (const Value* value : outputs) part.add_output(mapped(value), value->name());

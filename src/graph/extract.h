@@ -12,7 +12,7 @@ std::vector<Value*> values_read(const Node& node);
 
 //! A graph of copies of `nodes` (in topological order). `inputs` become its inputs, `outputs` its outputs, both in order
 //! and under their names; constants come along.
-Graph extract(const Graph& graph, const std::vector<const Node*>& nodes, const std::vector<const Value*>& inputs,
-              const std::vector<const Value*>& outputs);
+Graph extract(const Graph& graph, const std::vector<const Node*>& nodes,
+              const std::vector<const Value*>& inputs, const std::vector<const Value*>& outputs);
 
 }  // namespace kilter

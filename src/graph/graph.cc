@@ -52,8 +52,8 @@ Value* Graph::add_input(std::string value_name, ValueType type) {
 
 Value* Graph::add_constant(Tensor tensor, std::string value_name) {
     require(!tensor.empty(), "internal error: an empty constant");
-    Value* value = add_value(value_name.empty() ? fresh_name("constant") : std::move(value_name),
-                             ValueType::of(tensor));
+    Value* value =
+        add_value(value_name.empty() ? fresh_name("constant") : std::move(value_name), ValueType::of(tensor));
     value->constant_ = std::move(tensor);
     return value;
 }
@@ -73,7 +73,8 @@ Value* Graph::add_capture(std::string value_name, Value* outer) {
 }
 
 void Graph::set_outer(Value* capture, Value* outer) {
-    require(capture->outer_ != nullptr && outer != nullptr, "internal error: '{}' is not captured", capture->name());
+    require(capture->outer_ != nullptr && outer != nullptr, "internal error: '{}' is not captured",
+            capture->name());
     capture->outer_ = outer;
 }
 
@@ -94,8 +95,8 @@ Node* Graph::add_node(std::string_view op, std::vector<Value*> inputs, std::vect
     return node;
 }
 
-Value* Graph::add(std::string_view op, std::vector<Value*> inputs, Attributes attributes, std::string node_name,
-                  std::string_view domain) {
+Value* Graph::add(std::string_view op, std::vector<Value*> inputs, Attributes attributes,
+                  std::string node_name, std::string_view domain) {
     Value* output = add_value(fresh_name(node_name.empty() ? op : std::string_view(node_name)));
     add_node(op, std::move(inputs), {output}, std::move(attributes), std::move(node_name), domain);
     return output;
@@ -103,7 +104,8 @@ Value* Graph::add(std::string_view op, std::vector<Value*> inputs, Attributes at
 
 std::string Graph::fresh_name(std::string_view stem) {
     std::string candidate(stem);
-    while (candidate.empty() || by_name_.contains(candidate)) candidate = fmt::format("{}_{}", stem, ++next_fresh_);
+    while (candidate.empty() || by_name_.contains(candidate))
+        candidate = fmt::format("{}_{}", stem, ++next_fresh_);
     return candidate;
 }
 
@@ -137,8 +139,9 @@ void Graph::set_output(Node& node, size_t index, Value* value) {
     }
     node.outputs_[index] = value;
     if (value == nullptr) return;
-    require(value->producer_ == nullptr && !value->is_input_ && !value->is_constant() && value->outer_ == nullptr,
-            "value '{}' is computed twice: again by {}", value->name(), describe(node));
+    require(
+        value->producer_ == nullptr && !value->is_input_ && !value->is_constant() && value->outer_ == nullptr,
+        "value '{}' is computed twice: again by {}", value->name(), describe(node));
     value->producer_ = &node;
     value->producer_index_ = static_cast<int>(index);
 }
@@ -247,7 +250,8 @@ size_t Graph::remove_dead() {
     std::vector<Node*> pending;
     const auto dead = [&](const Node* node) {
         return std::all_of(node->outputs_.begin(), node->outputs_.end(), [&](const Value* value) {
-            return value == nullptr || (value->users_.empty() && is_out[static_cast<size_t>(value->id())] == 0);
+            return value == nullptr ||
+                   (value->users_.empty() && is_out[static_cast<size_t>(value->id())] == 0);
         });
     };
     std::unordered_map<Node*, bool> removed;
@@ -354,10 +358,13 @@ const Tensor* Graph::constant(const Value* value) const {
 }
 
 bool Graph::is_output(const Value* value) const {
-    return std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) { return output.value == value; });
+    return std::any_of(outputs_.begin(), outputs_.end(),
+                       [&](const Output& output) { return output.value == value; });
 }
 
-bool Graph::has_single_use(const Value* value) const { return value->users_.size() == 1 && !is_output(value); }
+bool Graph::has_single_use(const Value* value) const {
+    return value->users_.size() == 1 && !is_output(value);
+}
 
 size_t Graph::count(std::string_view op, std::string_view domain) const {
     return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {

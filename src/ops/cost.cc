@@ -8,7 +8,8 @@ namespace {
 using Count = std::optional<int64_t>;
 
 bool is_one_of(const Node& node, std::initializer_list<std::string_view> ops) {
-    return (node.domain().empty() || node.domain() == kKilterDomain) && std::ranges::find(ops, node.op()) != ops.end();
+    return (node.domain().empty() || node.domain() == kKilterDomain) &&
+           std::ranges::find(ops, node.op()) != ops.end();
 }
 
 std::optional<Shape> shape_of(const Value* value) {
@@ -81,12 +82,14 @@ void visit_constants(const Graph& graph, const Visitor& visit) {
 }  // namespace
 
 Count multiply_accumulates(const Node& node) {
-    if (is_one_of(node, {"Conv", "ConvInteger", "DeformConv"})) return convolution(node.output(), node.input(1));
+    if (is_one_of(node, {"Conv", "ConvInteger", "DeformConv"}))
+        return convolution(node.output(), node.input(1));
     if (is_one_of(node, {"QLinearConv"})) return convolution(node.output(), node.input(3));
     if (is_one_of(node, {"ConvTranspose"})) return convolution(node.input(0), node.input(1));
     if (is_one_of(node, {"MatMul", "MatMulInteger", "QLinearMatMul"}))
         return matrix_product(node, node.input(0), node.attributes.get_int("trans_a") != 0);
-    if (is_one_of(node, {"Gemm"})) return matrix_product(node, node.input(0), node.attributes.get_int("transA") != 0);
+    if (is_one_of(node, {"Gemm"}))
+        return matrix_product(node, node.input(0), node.attributes.get_int("transA") != 0);
     if (node.is_kilter("Attention")) return attention(node);
     if (is_one_of(node, {"LSTM", "GRU", "RNN"})) return recurrent(node);
     return 0;

@@ -79,7 +79,8 @@ void infer_node(InferContext& context) {
 }
 
 int64_t normalize_axis(int64_t axis, int64_t rank, std::string_view what) {
-    require(axis >= -rank && axis < std::max<int64_t>(rank, 1), "{} {} is out of range for rank {}", what, axis, rank);
+    require(axis >= -rank && axis < std::max<int64_t>(rank, 1), "{} {} is out of range for rank {}", what,
+            axis, rank);
     return axis < 0 ? axis + rank : axis;
 }
 

@@ -12,9 +12,10 @@ namespace kilter {
 namespace {
 
 constexpr std::array<std::string_view, 6> kBinary{"add", "sub", "mul", "div", "max", "min"};
-constexpr std::array<std::string_view, 18> kUnary{"relu",       "leaky_relu",   "clip", "sigmoid",  "tanh", "gelu_erf",
-                                                  "gelu_tanh",  "swish",        "elu",  "softplus", "mish", "exp",
-                                                  "hard_swish", "hard_sigmoid", "abs",  "sqrt",     "square", "linear"};
+constexpr std::array<std::string_view, 18> kUnary{
+    "relu",       "leaky_relu",   "clip", "sigmoid",  "tanh",   "gelu_erf",
+    "gelu_tanh",  "swish",        "elu",  "softplus", "mish",   "exp",
+    "hard_swish", "hard_sigmoid", "abs",  "sqrt",     "square", "linear"};
 
 }  // namespace
 
@@ -26,14 +27,16 @@ std::vector<PostOp> post_ops(const Node& node, int fixed_inputs) {
     const std::vector<float> alphas = node.attributes.get_floats("post_alphas");
     const std::vector<float> betas = node.attributes.get_floats("post_betas");
     require(alphas.size() == names.size() && betas.size() == names.size(),
-            "post_ops, post_alphas and post_betas have {}, {} and {} entries", names.size(), alphas.size(), betas.size());
+            "post_ops, post_alphas and post_betas have {}, {} and {} entries", names.size(), alphas.size(),
+            betas.size());
     std::vector<PostOp> ops;
     int operand = fixed_inputs;
     for (size_t i = 0; i < names.size(); ++i) {
         PostOp op{names[i], alphas[i], betas[i], -1};
         if (is_binary_post_op(names[i])) {
             op.operand = operand++;
-            require(node.input(static_cast<size_t>(op.operand)) != nullptr, "post-op '{}' has no operand", names[i]);
+            require(node.input(static_cast<size_t>(op.operand)) != nullptr, "post-op '{}' has no operand",
+                    names[i]);
         } else {
             require(is_unary_post_op(names[i]), "unknown post-op '{}'", names[i]);
         }
@@ -48,7 +51,8 @@ void append_post_op(Graph& graph, Node& node, std::string_view name, float alpha
     std::vector<float> alphas = node.attributes.get_floats("post_alphas");
     std::vector<float> betas = node.attributes.get_floats("post_betas");
     if (operand != nullptr) {
-        const auto used = std::ranges::count_if(names, [](const auto& entry) { return is_binary_post_op(entry); });
+        const auto used =
+            std::ranges::count_if(names, [](const auto& entry) { return is_binary_post_op(entry); });
         graph.set_input(node, static_cast<size_t>(fixed_inputs + used), operand);
     }
     names.emplace_back(name);
@@ -69,13 +73,15 @@ double apply_unary(const PostOp& op, double x) {
     if (op.name == "sigmoid") return sigmoid(x);
     if (op.name == "tanh") return std::tanh(x);
     if (op.name == "gelu_erf") return 0.5 * x * (1.0 + std::erf(x * M_SQRT1_2));
-    if (op.name == "gelu_tanh") return 0.5 * x * (1.0 + std::tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+    if (op.name == "gelu_tanh")
+        return 0.5 * x * (1.0 + std::tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
     if (op.name == "swish") return x * sigmoid(alpha * x);
     if (op.name == "hard_swish") return x * std::min(std::max(x / 6.0 + 0.5, 0.0), 1.0);
     if (op.name == "hard_sigmoid") return std::min(std::max(alpha * x + beta, 0.0), 1.0);
     if (op.name == "elu") return x < 0 ? alpha * (std::exp(x) - 1.0) : x;
     if (op.name == "softplus") return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-    if (op.name == "mish") return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
+    if (op.name == "mish")
+        return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
     if (op.name == "exp") return std::exp(x);
     if (op.name == "abs") return std::fabs(x);
     if (op.name == "sqrt") return std::sqrt(x);
@@ -106,8 +112,9 @@ void apply_post_ops(const std::vector<PostOp>& ops, Tensor& result, const std::v
         const Tensor& operand = inputs.at(static_cast<size_t>(op.operand));
         BroadcastIndex index(operand.shape(), result.shape());
         for (int64_t i = 0; i < result.size(); ++i, index.next())
-            store_double(dtype, data, i, apply_binary(op, load_double(dtype, data, i),
-                                                     load_double(operand.dtype(), operand.raw(), index.offset())));
+            store_double(dtype, data, i,
+                         apply_binary(op, load_double(dtype, data, i),
+                                      load_double(operand.dtype(), operand.raw(), index.offset())));
     }
 }
 

@@ -38,8 +38,8 @@ class Npy : public testing::Test {
 };
 
 TEST_F(Npy, KeepsEveryTypeNumPyKnows) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::f64, DType::boolean, DType::i8, DType::u8, DType::i16,
-                              DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::f64, DType::boolean, DType::i8, DType::u8,
+                              DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
         for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 0, 3}, Shape{2, 3, 5}}) {
             const Tensor tensor = Tensor::filled(dtype, shape, 1);
             write_npy(tensor, path_);
@@ -92,8 +92,9 @@ TEST_F(Npy, RefusesHostileHeaders) {
     EXPECT_NE(shape("(-1,)").find("damaged"), std::string::npos);
     EXPECT_NE(shape("(99999999999999999999,)").find("damaged"), std::string::npos);
     EXPECT_NE(shape("'x'").find("damaged"), std::string::npos);
-    EXPECT_NE(message("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }").find("structures"),
-              std::string::npos);
+    EXPECT_NE(
+        message("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }").find("structures"),
+        std::string::npos);
     EXPECT_NE(message("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }").find("not supported"),
               std::string::npos);
     EXPECT_NE(message("{'descr': '<f4', 'shape': (1,), }").find("lacks"), std::string::npos);

@@ -21,7 +21,8 @@ TEST(ResolveShapes, BindsBatchAndNamedDimensions) {
     const std::vector<Shape> expected{{8, 128}, {8, 128}};
     EXPECT_EQ(resolve_shapes(kBert, {8, {{"sequence", {128}}}}), expected);
     EXPECT_EQ(resolve_shapes({{"x", {DType::f32, {Dim(), 3}}}}, {}), (std::vector<Shape>{{1, 3}}));
-    EXPECT_EQ(resolve_shapes(kBert, {0, {{"ids", {2, 5}}, {"mask", {2, 5}}}}), (std::vector<Shape>{{2, 5}, {2, 5}}));
+    EXPECT_EQ(resolve_shapes(kBert, {0, {{"ids", {2, 5}}, {"mask", {2, 5}}}}),
+              (std::vector<Shape>{{2, 5}, {2, 5}}));
 }
 
 TEST(ResolveShapes, SaysWhatIsOpenOrContradicts) {

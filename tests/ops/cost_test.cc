@@ -40,7 +40,8 @@ TEST(Cost, CountsParametersThatAreRead) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 3}});
     graph.add_constant(Tensor::filled(DType::f32, {100}, 0), "unused");
-    graph.add_output(graph.add("MatMul", {x, graph.add_constant(Tensor::filled(DType::f32, {3, 4}, 1))}), "y");
+    graph.add_output(graph.add("MatMul", {x, graph.add_constant(Tensor::filled(DType::f32, {3, 4}, 1))}),
+                     "y");
     EXPECT_EQ(parameter_count(graph), 12);
     EXPECT_EQ(parameter_bytes(graph), 48U);
 }

@@ -23,21 +23,22 @@ std::vector<Shape> resolve_shapes(const std::vector<Port>& inputs, const ShapeOp
 std::vector<Tensor> made_up_inputs(const std::vector<Port>& inputs, const std::vector<Shape>& shapes);
 
 struct BenchOptions {
-    int instances = 1;     // independent runs side by side
-    double seconds = 3;    // how long to measure, after warming up
+    int instances = 1;       // independent runs side by side
+    double seconds = 3;      // how long to measure, after warming up
     int64_t iterations = 0;  // per instance; 0: as many as fit into `seconds`
     //! Told now and then how much is done, from 0 to 1.
     std::function<void(double)> progress;
 };
 
 struct BenchResult {
-    std::vector<double> milliseconds;  // of every run, sorted
-    double seconds = 0;                // wall time of the measured part
+    std::vector<double> milliseconds;   // of every run, sorted
+    double seconds = 0;                 // wall time of the measured part
     double percentile(double p) const;  // p in [0, 100]
     double median() const { return percentile(50); }
     double runs_per_second() const { return static_cast<double>(milliseconds.size()) / seconds; }
 };
 
-BenchResult bench(const Program& program, const std::vector<Tensor>& inputs, const BenchOptions& options = {});
+BenchResult bench(const Program& program, const std::vector<Tensor>& inputs,
+                  const BenchOptions& options = {});
 
 }  // namespace kilter
