@@ -39,7 +39,8 @@ bool rewrite_matching(Graph& graph, const std::function<bool(const Node&)>& matc
         if (!node->subgraphs().empty()) owners.push_back(node.get());
     }
     if (visit == Visit::backward) std::ranges::reverse(snapshot);
-    // A node without its main output, like a Dropout of which only the mask is read, is left alone by all passes.
+    // A node without its main output, like a Dropout of which only the mask is read, is left alone by all
+    // passes.
     for (Node* node : snapshot)
         if (matches(*node) && node->output() != nullptr && !is_dead(graph, *node) && change(graph, *node))
             changed = true;

@@ -1,5 +1,6 @@
-// Shape asks the last of several values of the same shape, so that the ones before it have one reader and can fuse.
-// Exporters of models with dynamic sizes ask for the shape of a convolution's output when its activation would do.
+// Shape asks the last of several values of the same shape, so that the ones before it have one reader and can
+// fuse. Exporters of models with dynamic sizes ask for the shape of a convolution's output when its
+// activation would do.
 #include <array>
 
 #include "passes/list.h"
@@ -37,7 +38,8 @@ Node* only_computation(const Graph& graph, const Value* x) {
 
 }  // namespace
 
-//! Follows readers that take nothing but constants beside the value: nothing else can depend on the Shape itself.
+//! Follows readers that take nothing but constants beside the value: nothing else can depend on the Shape
+//! itself.
 bool sink_shapes(Graph& graph) {
     return rewrite(graph, "Shape", [](Graph& g, Node& shape) {
         Value* x = shape.input(0);
