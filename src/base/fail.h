@@ -1,7 +1,7 @@
 // Formatting helpers for errors: `fail` throws kilter::Error, `require` throws unless a condition holds.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kilter/base/error.h"
 

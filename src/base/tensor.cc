@@ -1,5 +1,7 @@
 #include "kilter/base/tensor.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -26,7 +28,8 @@ constexpr size_t kAlignment = 64;
 std::shared_ptr<void> allocate(size_t bytes) {
     const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
-    if (memory == nullptr) throw Error(fmt::format("out of memory: cannot allocate {} bytes for a tensor", bytes));
+    if (memory == nullptr)
+        throw Error(fmt::format("out of memory: cannot allocate {} bytes for a tensor", bytes));
     return {memory, std::free};
 }
 
@@ -42,7 +45,8 @@ int64_t element_count(std::span<const int64_t> shape) {
     bool zero = false;
     for (const int64_t dim : shape) {
         require(dim >= 0, "negative dimension in shape {}", to_string(Shape(shape.begin(), shape.end())));
-        if (dim == 0) zero = true;
+        if (dim == 0)
+            zero = true;
         else if (__builtin_mul_overflow(count, dim, &count))
             fail("shape {} has too many elements", to_string(Shape(shape.begin(), shape.end())));
     }
@@ -66,7 +70,9 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), writable_(true), shape
     storage_ = std::move(storage);
 }
 
-Tensor Tensor::view(DType dtype, Shape shape, void* data) { return adopted(dtype, std::move(shape), data, nullptr); }
+Tensor Tensor::view(DType dtype, Shape shape, void* data) {
+    return adopted(dtype, std::move(shape), data, nullptr);
+}
 
 Tensor Tensor::view(DType dtype, Shape shape, const void* data) {
     return mapped(dtype, std::move(shape), data, nullptr);
@@ -92,8 +98,8 @@ Tensor Tensor::adopted(DType dtype, Shape shape, void* data, std::shared_ptr<con
 
 Tensor Tensor::strings(Shape shape, std::vector<std::string> values) {
     Tensor tensor(DType::string, std::move(shape));
-    require(static_cast<int64_t>(values.size()) == tensor.size(), "{} strings do not fill shape {}", values.size(),
-            to_string(tensor.shape()));
+    require(static_cast<int64_t>(values.size()) == tensor.size(), "{} strings do not fill shape {}",
+            values.size(), to_string(tensor.shape()));
     tensor.as_strings_mutable() = std::move(values);
     return tensor;
 }
@@ -101,8 +107,8 @@ Tensor Tensor::strings(Shape shape, std::vector<std::string> values) {
 template <class T>
 Tensor Tensor::of(Shape shape, const std::vector<T>& values) {
     Tensor tensor(dtype_of<T>, std::move(shape));
-    require(static_cast<int64_t>(values.size()) == tensor.size(), "{} values do not fill shape {}", values.size(),
-            to_string(tensor.shape()));
+    require(static_cast<int64_t>(values.size()) == tensor.size(), "{} values do not fill shape {}",
+            values.size(), to_string(tensor.shape()));
     const std::span<T> elements = tensor.as_mutable<T>();
     for (size_t i = 0; i < values.size(); ++i) elements[i] = values[i];  // std::vector<bool> has no data()
     return tensor;
@@ -159,15 +165,18 @@ const std::vector<std::string>& Tensor::as_strings() const {
 }
 
 std::vector<std::string>& Tensor::as_strings_mutable() {
-    require(dtype_ == DType::string && writable_, "tensor elements are {}, not writable strings", name(dtype_));
+    require(dtype_ == DType::string && writable_, "tensor elements are {}, not writable strings",
+            name(dtype_));
     return const_cast<Storage&>(*storage_).strings;  // NOLINT: as in raw_mutable
 }
 
 Tensor Tensor::clone() const {
     if (empty()) return {};
     Tensor copy(dtype_, shape_);
-    if (dtype_ == DType::string) copy.as_strings_mutable() = as_strings();
-    else if (bytes() > 0) std::memcpy(copy.raw_mutable(), data_, bytes());
+    if (dtype_ == DType::string)
+        copy.as_strings_mutable() = as_strings();
+    else if (bytes() > 0)
+        std::memcpy(copy.raw_mutable(), data_, bytes());
     return copy;
 }
 
@@ -185,7 +194,8 @@ Tensor Tensor::converted(DType dtype) const {
 }
 
 std::vector<int64_t> Tensor::to_ints() const {
-    require(is_integer(dtype_) || dtype_ == DType::boolean, "expected integers, found a tensor of {}", name(dtype_));
+    require(is_integer(dtype_) || dtype_ == DType::boolean, "expected integers, found a tensor of {}",
+            name(dtype_));
     std::vector<int64_t> values(static_cast<size_t>(size_));
     for (int64_t i = 0; i < size_; ++i) values[static_cast<size_t>(i)] = load_int(dtype_, data_, i);
     return values;

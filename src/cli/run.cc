@@ -43,7 +43,8 @@ std::vector<Tensor> load_inputs(const std::vector<Port>& ports, const std::vecto
     for (size_t i = 0; i < ports.size(); ++i)
         if (tensors[i].empty())
             throw Error(fmt::format("input '{}' is missing", ports[i].name),
-                        fmt::format("add --input {}=FILE.npy with an array of {}", ports[i].name, to_string(ports[i].type)));
+                        fmt::format("add --input {}=FILE.npy with an array of {}", ports[i].name,
+                                    to_string(ports[i].type)));
     return tensors;
 }
 
@@ -59,7 +60,8 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
 }
 
 std::vector<std::string> describe_output(const std::string& name, const Tensor& tensor) {
-    std::vector<std::string> row{name, fmt::format("{}[{}]", kilter::name(tensor.dtype()), fmt::join(tensor.shape(), ", "))};
+    std::vector<std::string> row{
+        name, fmt::format("{}[{}]", kilter::name(tensor.dtype()), fmt::join(tensor.shape(), ", "))};
     if (tensor.size() == 0 || tensor.dtype() == DType::string || tensor.dtype() == DType::complex64 ||
         tensor.dtype() == DType::complex128)
         return row;
@@ -111,16 +113,20 @@ void add_run(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("run", "Run a model once on .npy files and write its outputs");
     command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
-    command->add_option("-i,--input", arguments->inputs, "Array for an input; the name may be left out when there is one")
+    command
+        ->add_option("-i,--input", arguments->inputs,
+                     "Array for an input; the name may be left out when there is one")
         ->type_name("NAME=FILE.npy")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    command->add_option("-o,--output", arguments->output, "Write every output to DIR/<name>.npy")->type_name("DIR");
+    command->add_option("-o,--output", arguments->output, "Write every output to DIR/<name>.npy")
+        ->type_name("DIR");
     command->add_option("--threads", arguments->threads, "Threads of the run (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096).description(""));
-    command->footer("Example:\n  kilter run model.onnx --input image=images.npy -o outputs/\n\n"
-                    "Prints type, smallest, mean and largest element of every output.");
+    command->footer(
+        "Example:\n  kilter run model.onnx --input image=images.npy -o outputs/\n\n"
+        "Prints type, smallest, mean and largest element of every output.");
     command->callback([arguments] { run(*arguments); });
 }
 

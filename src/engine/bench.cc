@@ -1,5 +1,7 @@
 #include "kilter/engine/bench.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -21,7 +23,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 2;  // the first run plans and packs weights, the second finds warm caches
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Sizes of symbolic dimensions: those the options name, and the batch.
 std::map<std::string, int64_t> symbol_sizes(const std::vector<Port>& inputs, const ShapeOptions& options) {
@@ -31,15 +35,16 @@ std::map<std::string, int64_t> symbol_sizes(const std::vector<Port>& inputs, con
         for (const Dim& dim : *port.type.shape) {
             const auto given = options.shapes.find(dim.symbol);
             if (dim.known() || dim.symbol.empty() || given == options.shapes.end()) continue;
-            require(given->second.size() == 1, "'{}' is one dimension, but its size is given as {}", dim.symbol,
-                    to_string(given->second));
+            require(given->second.size() == 1, "'{}' is one dimension, but its size is given as {}",
+                    dim.symbol, to_string(given->second));
             sizes[dim.symbol] = given->second[0];
         }
     }
     for (const Port& port : inputs) {
         if (!port.type.shape || port.type.shape->empty()) continue;
         const Dim& first = port.type.shape->front();
-        if (!first.known() && !first.symbol.empty()) sizes.try_emplace(first.symbol, std::max<int64_t>(options.batch, 1));
+        if (!first.known() && !first.symbol.empty())
+            sizes.try_emplace(first.symbol, std::max<int64_t>(options.batch, 1));
     }
     return sizes;
 }
@@ -64,7 +69,8 @@ Shape checked_shape(const Port& port, const Shape& shape) {
     bool fits = declared.size() == shape.size();
     for (size_t axis = 0; fits && axis < shape.size(); ++axis)
         fits = !declared[axis].known() || declared[axis].value == shape[axis];
-    require(fits, "input '{}' has shape {}, {} does not fit it", port.name, to_string(declared), to_string(shape));
+    require(fits, "input '{}' has shape {}, {} does not fit it", port.name, to_string(declared),
+            to_string(shape));
     return shape;
 }
 
@@ -85,12 +91,13 @@ Shape resolve(const Port& port, const ShapeOptions& options, const std::map<std:
         } else if (shape.empty()) {
             shape.push_back(std::max<int64_t>(options.batch, 1));
         } else {
-            open(fmt::format("the open dimension '{}' in its shape {}", to_string(dim), to_string(*port.type.shape)));
+            open(fmt::format("the open dimension '{}' in its shape {}", to_string(dim),
+                             to_string(*port.type.shape)));
         }
     }
     if (options.batch > 0 && !shape.empty() && port.type.shape->front().known())
-        require(shape[0] == options.batch, "input '{}' has the fixed shape {}, batch {} does not fit it", port.name,
-                to_string(shape), options.batch);
+        require(shape[0] == options.batch, "input '{}' has the fixed shape {}, batch {} does not fit it",
+                port.name, to_string(shape), options.batch);
     return shape;
 }
 
@@ -115,7 +122,8 @@ std::vector<Tensor> made_up_inputs(const std::vector<Port>& inputs, const std::v
         std::minstd_rand random(static_cast<unsigned>(i + 1));
         std::uniform_real_distribution<double> uniform(-1, 1);
         for (int64_t k = 0; k < tensor.size(); ++k) {
-            const double value = is_float(dtype) ? uniform(random) : static_cast<double>((random() >> 8) & 1U);
+            const double value =
+                is_float(dtype) ? uniform(random) : static_cast<double>((random() >> 8) & 1U);
             store_double(dtype, tensor.raw_mutable(), k, value);
         }
         tensors.push_back(std::move(tensor));
@@ -155,9 +163,9 @@ BenchResult bench(const Program& program, const std::vector<Tensor>& inputs, con
         for (int i = 0; i < kWarmUp && !failed; ++i) run();
         together.arrive_and_wait();
         while (!failed) {
-            const double done = options.iterations > 0
-                                    ? static_cast<double>(mine.size()) / static_cast<double>(options.iterations)
-                                    : seconds_since(start) / options.seconds;
+            const double done = options.iterations > 0 ? static_cast<double>(mine.size()) /
+                                                             static_cast<double>(options.iterations)
+                                                       : seconds_since(start) / options.seconds;
             if (instance == 0 && options.progress) options.progress(std::min(done, 1.0));
             if (done >= 1 && !mine.empty()) break;
             const Clock::time_point before = Clock::now();

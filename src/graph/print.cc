@@ -1,4 +1,6 @@
 // The readable form of a graph: one line per operator, sub-graphs indented below the operator that owns them.
+#include <fmt/format.h>
+
 #include "base/convert.h"
 #include "base/fail.h"
 #include "kilter/graph/graph.h"

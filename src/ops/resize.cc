@@ -2,6 +2,8 @@
 // Coordinates are computed in float, as all runtimes do: rounding decides which neighbour "nearest" takes.
 #include "ops/resize.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,7 @@
 // Split: cuts a tensor along one axis, into given sizes or into `num_outputs` parts of which the last may
 // be smaller.
+#include <fmt/format.h>
+
 #include "base/fail.h"
 #include "ops/broadcast.h"
 #include "ops/movement.h"

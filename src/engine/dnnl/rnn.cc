@@ -1,5 +1,7 @@
 // LSTM, GRU and RNN through oneDNN's recurrent primitives, for the forms that frameworks export: default activations,
 // full sequences, no clipping, no peepholes, constant weights. Weights are brought to oneDNN's gate order once.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
