@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/fail.h"
+#include "engine/native/copy.h"
 #include "engine/ref_step.h"
 #include "graph/extract.h"
 #include "ops/movement.h"
@@ -405,6 +406,7 @@ void Builder::add_native(std::string kernel, std::vector<Array> reads, std::vect
 }
 
 void Builder::add_reorder(const Array& from, const Array& to) {
+    if (add_tiled_reorder(*this, from, to)) return;
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(cpu(), from.desc, cpu(), to.desc, attributes);

@@ -159,6 +159,26 @@ void StridedCopy::run(const char* from, char* to) const {
     }
 }
 
+bool StridedCopy::is_tiled() const {
+    return kind_ == Kind::transposed && across_.size >= kTile && along_.size >= kTile;
+}
+
+bool add_tiled_reorder(Builder& builder, const Array& from, const Array& to) {
+    const auto plain = [](const dnnl::memory::desc& desc) {
+        return desc.get_format_kind() == dnnl::memory::format_kind::blocked && desc.get_inner_blks().empty();
+    };
+    if (from.dtype != to.dtype || !plain(from.desc) || !plain(to.desc)) return false;
+    if (from.desc.get_dims() != to.desc.get_dims() || from.desc.get_data_type() != to.desc.get_data_type())
+        return false;
+    const StridedCopy copy(from.desc.get_dims(), from.desc.get_strides(), to.desc.get_strides(),
+                           byte_count(from.dtype, 1));
+    if (!copy.is_tiled()) return false;
+    builder.add_native(
+        "native", {from}, {to},
+        [=](Execution& execution) { copy.run(execution.address(from), execution.address(to)); }, "reorder");
+    return true;
+}
+
 StridedArray strided(Builder& builder, const Value* value) {
     Array array = builder.any(value);
     if (array.desc.is_zero() || array.dense) return {array, row_major_strides(array.shape)};

