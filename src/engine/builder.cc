@@ -61,8 +61,8 @@ class PrimitiveStep : public Step {
         const Execution::Arguments& bound = execution.arguments[index];
         const dnnl_status_t status = dnnl_primitive_execute(
             primitive_.get(), execution.stream.get(), static_cast<int>(bound.raw.size()), bound.raw.data());
-        require(status == dnnl_success, "operator '{}' ({}, {}): oneDNN failed with status {}", name, op, kernel,
-                static_cast<int>(status));
+        require(status == dnnl_success, "operator '{}' ({}, {}): oneDNN failed with status {}", name, op,
+                kernel, static_cast<int>(status));
     }
 
   private:

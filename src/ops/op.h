@@ -41,7 +41,8 @@ class InferContext {
     virtual void set_output(size_t index, ValueType type) = 0;
     virtual void set_shape_data(size_t index, Dims data) = 0;
     //! Types of a sub-graph's outputs when its inputs have the given types.
-    virtual std::vector<ValueType> infer_subgraph(const Graph& graph, const std::vector<ValueType>& inputs) = 0;
+    virtual std::vector<ValueType> infer_subgraph(const Graph& graph,
+                                                  const std::vector<ValueType>& inputs) = 0;
 
     // Conveniences.
     DType dtype(size_t index) const { return has_input(index) ? input(index).dtype : DType::undefined; }
@@ -49,7 +50,9 @@ class InferContext {
     int rank(size_t index) const;                          // -1 when unknown
     //! Integer contents when they are all known numbers.
     std::optional<std::vector<int64_t>> ints(size_t index) const;
-    void set_output(size_t index, DType dtype, Dims shape) { set_output(index, ValueType(dtype, std::move(shape))); }
+    void set_output(size_t index, DType dtype, Dims shape) {
+        set_output(index, ValueType(dtype, std::move(shape)));
+    }
     void set_output(size_t index, DType dtype);  // rank unknown
     void same_as_input(size_t output = 0, size_t input = 0) {
         if (has_input(input)) set_output(output, this->input(input));
@@ -95,9 +98,9 @@ struct OpDefinition {
     int min_inputs = 1, max_inputs = 1;
     int min_outputs = 1, max_outputs = 1;
     std::vector<AttributeSpec> attributes = {};
-    InferFunction infer = nullptr;      // null: types stay unknown until run
-    KernelFunction kernel = nullptr;    // the scalar, obviously correct one; null: not executable
-    bool deterministic = true;          // false: random operators, never folded
+    InferFunction infer = nullptr;    // null: types stay unknown until run
+    KernelFunction kernel = nullptr;  // the scalar, obviously correct one; null: not executable
+    bool deterministic = true;        // false: random operators, never folded
 };
 
 //! Null when kilter does not know the operator.
@@ -112,7 +115,9 @@ struct RegisterOp {
 //! At namespace scope of an operator's file: KILTER_OP({.name = "Relu", …});
 #define KILTER_OP_JOIN2(a, b) a##b
 #define KILTER_OP_JOIN(a, b) KILTER_OP_JOIN2(a, b)
-#define KILTER_OP(...) static const ::kilter::RegisterOp KILTER_OP_JOIN(register_op_, __LINE__)(::kilter::OpDefinition __VA_ARGS__)
+#define KILTER_OP(...)                                             \
+    static const ::kilter::RegisterOp KILTER_OP_JOIN(register_op_, \
+                                                     __LINE__)(::kilter::OpDefinition __VA_ARGS__)
 
 //! Checks inputs, outputs and attributes of a known operator against its definition; throws Error without naming the node.
 void verify_schema(const Node& node);
@@ -121,10 +126,11 @@ void verify_schema(const Node& node);
 void infer_node(InferContext& context);
 
 // Shared by many rules and kernels.
-int64_t normalize_axis(int64_t axis, int64_t rank, std::string_view what = "axis");  // throws when out of range
+int64_t normalize_axis(int64_t axis, int64_t rank,
+                       std::string_view what = "axis");  // throws when out of range
 //! The dimension min(dim, limit), with a name that `broadcast` understands; `dim` is named, `limit` above one.
 Dim clamped_dim(const Dim& dim, int64_t limit);
-Dims broadcast(const Dims& a, const Dims& b);                                          // throws when incompatible
+Dims broadcast(const Dims& a, const Dims& b);  // throws when incompatible
 Shape broadcast(const Shape& a, const Shape& b);
 
 }  // namespace kilter

@@ -123,7 +123,11 @@ TEST(EngineNormalization, PerRow) {
         .check();
     // One factor per row has as many elements as one per column.
     for (const char* op : {"LayerNormalization", "RMSNormalization"})
-        OpTest(op).input(random(DType::f32, {7, 7}, 1)).constant(random(DType::f32, {7, 1}, 2)).any_kernel().check();
+        OpTest(op)
+            .input(random(DType::f32, {7, 7}, 1))
+            .constant(random(DType::f32, {7, 1}, 2))
+            .any_kernel()
+            .check();
     OpTest("MeanVarianceNormalization").input(random(DType::f32, {3, 5, 7, 9}, 1)).check();
     OpTest("MeanVarianceNormalization")
         .input(random(DType::f32, {3, 5, 7, 9}, 1))

@@ -76,7 +76,9 @@ class Tensor {
     //! Elements of any numeric type as double.
     std::vector<double> to_doubles() const;
     //! Do both tensors refer to the same bytes?
-    bool same_storage(const Tensor& other) const { return data_ == other.data_ && storage_ == other.storage_; }
+    bool same_storage(const Tensor& other) const {
+        return data_ == other.data_ && storage_ == other.storage_;
+    }
 
   private:
     struct Storage;

@@ -28,9 +28,9 @@ struct ForeignAttribute {
 };
 
 using AttributeValue =
-    std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>, std::vector<float>,
-                 std::vector<std::string>, std::vector<Tensor>, std::vector<std::shared_ptr<Graph>>,
-                 AttributeReference, ForeignAttribute>;
+    std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
+                 std::vector<float>, std::vector<std::string>, std::vector<Tensor>,
+                 std::vector<std::shared_ptr<Graph>>, AttributeReference, ForeignAttribute>;
 
 class Attributes {
   public:

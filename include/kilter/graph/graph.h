@@ -30,7 +30,8 @@ class Value {
     int id() const { return id_; }  // dense: 0 … graph.value_limit()-1, stable while the value lives
     ValueType type;
     std::string doc;
-    std::string foreign;  // serialized parts of the source value (for constants: of the tensor) that kilter does not interpret
+    std::string
+        foreign;  // serialized parts of the source value (for constants: of the tensor) that kilter does not interpret
 
     Node* producer() const { return producer_; }  // null for inputs, constants and captured values
     int producer_index() const { return producer_index_; }
@@ -66,12 +67,13 @@ class Node {
     //! Is this kilter's own operator `op`?
     bool is_kilter(std::string_view op) const { return op_ == op && domain_ == kKilterDomain; }
 
-    std::string name;                  // may be empty or repeated: file formats allow it
+    std::string name;  // may be empty or repeated: file formats allow it
     std::string doc;
-    std::string overload;              // ONNX function overload
-    std::vector<std::string> origins;  // names of the operators of the source model that this one replaced by fusion
-    Attributes attributes;             // sub-graphs live here; change them through Graph only when they capture values
-    std::string foreign;               // serialized parts of the source node that kilter does not interpret
+    std::string overload;  // ONNX function overload
+    std::vector<std::string>
+        origins;            // names of the operators of the source model that this one replaced by fusion
+    Attributes attributes;  // sub-graphs live here; change them through Graph only when they capture values
+    std::string foreign;    // serialized parts of the source node that kilter does not interpret
 
     std::span<Value* const> inputs() const { return inputs_; }
     std::span<Value* const> outputs() const { return outputs_; }
@@ -129,8 +131,8 @@ class Graph {
     Node* add_node(std::string_view op, std::vector<Value*> inputs, std::vector<Value*> outputs,
                    Attributes attributes = {}, std::string name = {}, std::string_view domain = {});
     //! The common case: one new output value, which is returned.
-    Value* add(std::string_view op, std::vector<Value*> inputs, Attributes attributes = {}, std::string name = {},
-               std::string_view domain = {});
+    Value* add(std::string_view op, std::vector<Value*> inputs, Attributes attributes = {},
+               std::string name = {}, std::string_view domain = {});
     //! A name that no value has yet, starting with `stem`.
     std::string fresh_name(std::string_view stem);
 
@@ -139,15 +141,16 @@ class Graph {
     void set_inputs(Node& node, std::vector<Value*> inputs);
     void set_output(Node& node, size_t index, Value* value);  // `value` must have no producer
     void set_op(Node& node, std::string_view op, std::string_view domain = {});
-    void replace_uses(Value* from, Value* to);  // readers and graph outputs
+    void replace_uses(Value* from, Value* to);           // readers and graph outputs
     void replace_constant(Value* value, Tensor tensor);  // for every user of `value`
-    void make_constant(Value* value, Tensor tensor);     // `value` loses its producer (the node keeps its other outputs)
+    void make_constant(Value* value,
+                       Tensor tensor);  // `value` loses its producer (the node keeps its other outputs)
     void rename(Value* value, std::string name);
     void set_output_value(size_t index, Value* value);
-    void remove_node(Node* node);    // its outputs must be unused; they are removed too
+    void remove_node(Node* node);                     // its outputs must be unused; they are removed too
     void remove_nodes(std::span<Node* const> nodes);  // the same for many, in one sweep
-    void remove_value(Value* value);  // must be unused and have no producer
-    void remove_input(Value* value);  // must be unused
+    void remove_value(Value* value);                  // must be unused and have no producer
+    void remove_input(Value* value);                  // must be unused
     //! Removes nodes none of whose outputs is used, then unused constants. Returns the number of nodes removed.
     size_t remove_dead();
     //! Stable topological order; throws Error naming the nodes of a cycle.

@@ -29,12 +29,12 @@ using Dims = std::vector<Dim>;
 struct ValueType {
     DType dtype = DType::undefined;
     std::optional<Dims> shape;  // absent: rank unknown
-    std::string foreign;        // serialized type of a format when it is not a tensor (sequence, map, optional)
+    std::string foreign;  // serialized type of a format when it is not a tensor (sequence, map, optional)
 
     ValueType() = default;
     ValueType(DType type, Dims dims) : dtype(type), shape(std::move(dims)) {}
     static ValueType of(const Tensor& tensor);
-    bool is_static() const;  // element type and all dimensions known
+    bool is_static() const;      // element type and all dimensions known
     Shape static_shape() const;  // throws Error unless is_static()
     bool operator==(const ValueType&) const = default;
 };

@@ -63,7 +63,8 @@ bool build(Builder& builder, const Node& node) {
     }
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::primitive_attr scored;  // not a copy of `attributes`: copies of oneDNN handles share what they stand for
+    dnnl::primitive_attr
+        scored;  // not a copy of `attributes`: copies of oneDNN handles share what they stand for
     scored.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     scored.set_post_ops(after);
     const auto first = product(q.desc, k_seen, scores_desc, scored);
