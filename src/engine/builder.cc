@@ -85,8 +85,6 @@ bool is_written(int argument) {
         case DNNL_ARG_DST_1:
         case DNNL_ARG_DST_2:
         case DNNL_ARG_WORKSPACE:
-        case DNNL_ARG_MEAN:
-        case DNNL_ARG_VARIANCE:
             return true;
         default:
             return false;
@@ -340,6 +338,11 @@ void Builder::alias(const Value* value, Array array) {
 bool Builder::dies_here(const Array& array) const {
     const Buffer& buffer = plan_.buffers[static_cast<size_t>(array.buffer)];
     return buffer.kind == Buffer::Kind::arena && buffer_life_[static_cast<size_t>(array.buffer)] <= position_;
+}
+
+bool Builder::shares_buffer(const Value* value, const Array& array) const {
+    return std::ranges::any_of(forms_[index(value)],
+                               [&](const Array& form) { return form.buffer == array.buffer; });
 }
 
 Array Builder::scratch(size_t bytes) {

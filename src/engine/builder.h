@@ -75,6 +75,8 @@ class Builder {
     void alias(const Value* value, Array array);  // `value` is a view of memory that exists
     //! May the current node overwrite this array? True when nothing after it reads its buffer.
     bool dies_here(const Array& array) const;
+    //! Does any form of `value` live in the buffer of `array`?
+    bool shares_buffer(const Value* value, const Array& array) const;
     Array scratch(size_t bytes);
     //! An array that no value names, for multi-step kernels.
     Array temporary(DType dtype, const Shape& shape, const dnnl::memory::desc& desc);

@@ -150,7 +150,7 @@ bool build_primitive(Builder& builder, const Convolution& conv, bool transposed)
     const Desc view = weights_view(builder.shape(conv.weights), geometry.groups, transposed);
     const Desc weights_any(view.get_dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
     FusedPostOps fused(builder, conv.node, conv.ops, y_shape);
-    fused.accumulate(fused.can_accumulate(builder.any(conv.x)));
+    fused.accumulate(fused.can_accumulate({conv.x, conv.weights}));
     const Desc bias_desc = conv.bias == nullptr ? Desc() : dense_desc(DType::f32, builder.shape(conv.bias));
     const auto algorithm =
         transposed ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct;

@@ -104,8 +104,7 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
         bias_desc = dense_desc(DType::f32, dims);
     }
     FusedPostOps fused(builder, node, std::move(ops), result_shape);
-    fused.accumulate(fused.can_accumulate(a) &&
-                     (!b.valid() || builder.any(fused.operand(0)).buffer != b.buffer));
+    fused.accumulate(fused.can_accumulate({product.a, product.b}));
     const Desc y_desc = dense_desc(DType::f32, result_shape);
     const Desc b_any(b_view.get_dims(), dnnl::memory::data_type::f32, Tag::any);
 

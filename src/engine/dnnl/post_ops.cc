@@ -85,15 +85,17 @@ dnnl::primitive_attr FusedPostOps::attributes(size_t count) const {
     return attributes;
 }
 
-bool FusedPostOps::can_accumulate(const Array& source) const {
+bool FusedPostOps::can_accumulate(std::initializer_list<const Value*> sources) const {
     if (ops_.empty() || ops_[0].name != "add" || operand_dims(0) != result_) return false;
     const Value* value = operand(0);
     if (builder_.constant(value) != nullptr || builder_.dtype(value) != DType::f32) return false;
     const Array array = builder_.any(value);
-    if (array.buffer == source.buffer || !builder_.dies_here(array)) return false;
+    if (!builder_.dies_here(array)) return false;
+    for (const Value* source : sources)
+        if (builder_.shares_buffer(source, array)) return false;
     // No other operand may live in the buffer that is overwritten.
     for (size_t i = 1; i < ops_.size(); ++i)
-        if (ops_[i].is_binary() && builder_.any(operand(i)).buffer == array.buffer) return false;
+        if (ops_[i].is_binary() && builder_.shares_buffer(operand(i), array)) return false;
     return true;
 }
 

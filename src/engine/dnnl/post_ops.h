@@ -1,6 +1,7 @@
 // Post-ops of kilter's fused operators as oneDNN attributes.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -30,8 +31,9 @@ class FusedPostOps {
     size_t size() const { return ops_.size(); }
     const PostOp& op(size_t index) const { return ops_[index]; }
 
-    //! May operand of the first post-op be accumulated in place? It must be a full-size add whose buffer dies here.
-    bool can_accumulate(const Array& source) const;
+    //! May the operand of the first post-op be accumulated in place? It must be a full-size add whose buffer dies here and
+    //! holds none of `sources`, the values the primitive reads.
+    bool can_accumulate(std::initializer_list<const Value*> sources) const;
     void accumulate(bool on) { accumulate_ = on; }
     bool accumulates() const { return accumulate_; }
     //! Value of the operand of post-op `index`.
