@@ -10,7 +10,9 @@
 namespace kilter::engine {
 
 //! 2^n for n in [-126, 127].
-KILTER_INLINE float power_of_two(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+KILTER_INLINE float power_of_two(int32_t n) {
+    return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23);
+}
 
 KILTER_INLINE float vector_exp(float x) {
     // Beyond these the result is 0 or infinity anyway; the clamp keeps the integer part in range. NaN passes.
@@ -20,7 +22,8 @@ KILTER_INLINE float vector_exp(float x) {
     // Rounds to the nearest integer: adding 1.5·2^23 pushes the fraction out.
     const float shifted = scaled + 12582912.0F;
     const float whole = shifted - 12582912.0F;
-    const int32_t n = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(12582912.0F);
+    const auto n =
+        static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(12582912.0F));
     const float rest = (limited - whole * 0.693359375F) + whole * 2.12194440e-4F;  // ln 2 in two parts
     // The series to degree 7 leaves 5e-9 on [-ln2/2, ln2/2].
     float sum = 1.98412698e-4F;
@@ -41,10 +44,10 @@ KILTER_INLINE float vector_log(float x) {
     const bool tiny = x < 1.17549435e-38F;  // denormals are lifted into the normal range
     const float lifted = x * 8388608.0F;
     const float normal = tiny ? lifted : x;
-    const int32_t word = std::bit_cast<int32_t>(normal);
+    const uint32_t word = std::bit_cast<uint32_t>(normal);
     // The mantissa is taken from [sqrt(1/2), sqrt(2)), so that log is small near 1.
-    const int32_t exponent = (word - 0x3F3504F3) >> 23;
-    const float mantissa = std::bit_cast<float>(word - exponent * (1 << 23));
+    const int32_t exponent = static_cast<int32_t>(word - 0x3F3504F3U) >> 23;
+    const float mantissa = std::bit_cast<float>(word - (static_cast<uint32_t>(exponent) << 23));
     const float s = (mantissa - 1.0F) / (mantissa + 1.0F);
     const float z = s * s;  // at most 0.0295: log m = 2 atanh(s), the series to s^9
     float sum = 2.22222222e-1F;
