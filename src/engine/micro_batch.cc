@@ -219,31 +219,38 @@ int64_t weight_bytes(const Node& node, const Specialized& known) {
 
 }  // namespace
 
-int64_t micro_batch(const Graph& graph, const Specialized& known, int threads) {
+Slicing micro_batch(const Graph& graph, const Specialized& known, int threads) {
     const int64_t batch = batch_of(graph, known);
-    if (batch < 2 || !known.dynamic.empty()) return batch;
-    int64_t largest = 1;
-    for (const Node* node : known.nodes) largest = std::max(largest, activation_bytes(*node, known));
-    const int64_t cache = kCacheBytesPerThread * threads;
-    if (largest <= 2 * cache) return batch;
+    const Slicing whole{batch, 1};
+    if (batch < 2 || !known.dynamic.empty()) return whole;
 
     Samples samples(known, batch);
     for (const Value* value : graph.inputs()) samples.mark(value);
     for (const Node* node : known.nodes)
-        if (!samples.accept(*node)) return batch;
+        if (!samples.accept(*node)) return whole;
     for (const Graph::Output& output : graph.outputs())
-        if (!samples.batched(output.value) || output.value->is_input()) return batch;
-    // Every slice reads the weights again: it must move enough activations to make up for that.
+        if (!samples.batched(output.value) || output.value->is_input()) return whole;
+
+    // A thread that keeps its samples to itself never waits for another one and finds its activations in its own cache.
+    // On two cores that do not share a cache, MobileNetV2 at batch 16 took 97 ms with every operator split between them.
+    const int lanes = batch % threads == 0 ? threads : 1;
+    const int64_t share = batch / lanes;
+
+    int64_t largest = 1;
     int64_t activations = 1;
     int64_t weights = 0;
     for (const Node* node : known.nodes) {
+        largest = std::max(largest, activation_bytes(*node, known));
         activations += activation_bytes(*node, known);
         weights += weight_bytes(*node, known);
     }
+    const int64_t cache = kCacheBytesPerThread * (threads / lanes);
+    if (largest / lanes <= 2 * cache) return {share, lanes};
+    // Every slice reads the weights again: it must move enough activations to make up for that.
     const int64_t least = kActivationsPerWeight * weights / std::max<int64_t>(activations / batch, 1);
     int64_t size = std::max<int64_t>({cache * batch / largest, least, 1});
-    while (size < batch && batch % size != 0) ++size;
-    return std::min(size, batch);
+    while (size < share && share % size != 0) ++size;
+    return {std::min(size, share), lanes};
 }
 
 }  // namespace kilter::engine

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <exception>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -42,6 +43,7 @@ struct Stage::Entry {
     std::shared_ptr<Entry>
         micro;  // when set, the batch runs in slices through this one and nothing else here is used
     int64_t slices = 1;
+    int lanes = 1;  // slices that run side by side
     std::mutex mutex;
     std::vector<std::unique_ptr<Execution>> idle;
 };
@@ -70,24 +72,31 @@ std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs) {
 std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) const {
     Specialized known = specialize(graph_, types_of(inputs));
     const int64_t batch = inputs.empty() || inputs[0].rank() == 0 ? 0 : inputs[0].dim(0);
-    const int64_t size = options_.reference ? batch : micro_batch(graph_, known, options_.threads);
-    if (size <= 0 || size == batch) return compile_whole(inputs, std::move(known));
+    const Slicing slicing =
+        options_.reference ? Slicing{batch, 1} : micro_batch(graph_, known, options_.threads);
+    if (slicing.size <= 0 || slicing.size == batch)
+        return compile_whole(inputs, std::move(known), options_.threads);
     auto made = std::make_shared<Entry>();
     std::vector<Tensor> part;
     for (const Tensor& tensor : inputs) {
         made->shapes.push_back(
             Tensor::view(tensor.dtype(), tensor.shape(), static_cast<const void*>(nullptr)));
         Shape shape = tensor.shape();
-        shape[0] = size;
+        shape[0] = slicing.size;
         part.push_back(Tensor::view(tensor.dtype(), std::move(shape), static_cast<const void*>(nullptr)));
     }
-    made->micro = compile_whole(part, specialize(graph_, types_of(part)));
-    made->slices = batch / size;
+    made->micro =
+        compile_whole(part, specialize(graph_, types_of(part)), slicing.lanes > 1 ? 1 : options_.threads);
+    made->slices = batch / slicing.size;
+    made->lanes = slicing.lanes;
     return made;
 }
 
-std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& inputs,
-                                                   Specialized known) const {
+std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& inputs, Specialized known,
+                                                   int threads) const {
+    const ThreadScope scope(threads);  // oneDNN divides the work of a primitive when it is made
+    EngineOptions options = options_;
+    options.threads = threads;
     auto made = std::make_shared<Entry>();
     for (const Tensor& tensor : inputs)
         made->shapes.push_back(
@@ -128,7 +137,7 @@ std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& in
         made->tail = std::make_unique<Stage>(
             extract(graph_, known.rest, made->tail_inputs, made->tail_outputs), options_, weights_);
     }
-    made->plan = Builder(graph_, known, *weights_, options_).build(wanted);
+    made->plan = Builder(graph_, known, *weights_, options).build(wanted);
     made->computed = std::move(wanted);
     made->constants = std::move(known.constants);
     made->dynamic = std::move(known.dynamic);
@@ -143,7 +152,8 @@ void Stage::profile(const std::vector<Tensor>& inputs, int repetitions, std::vec
 
 size_t Stage::arena_bytes(const std::vector<Tensor>& inputs) {
     const std::shared_ptr<Entry> current = entry(inputs);
-    return (current->micro != nullptr ? *current->micro : *current).plan.arena_bytes;
+    if (current->micro == nullptr) return current->plan.arena_bytes;
+    return current->micro->plan.arena_bytes * static_cast<size_t>(current->lanes);
 }
 
 // Runs the plan of `entry` into `outputs`, which are allocated here when there are none yet.
@@ -199,7 +209,7 @@ std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Ten
         shape[0] *= whole.slices;
         computed.emplace_back(type.dtype, shape);
     }
-    for (int64_t index = 0; index < whole.slices; ++index) {
+    const auto run_slice = [&](int64_t index) {
         std::vector<Tensor> from;
         std::vector<Tensor> to;
         for (size_t i = 0; i < inputs.size(); ++i)
@@ -207,10 +217,23 @@ std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Ten
         for (size_t i = 0; i < computed.size(); ++i)
             to.push_back(slice(computed[i], part.plan.output_types[i].static_shape(), index));
         execute(part, from, to, repetitions, index == 0 ? reports : nullptr);
+    };
+    // Inside a parallel region every parallel loop of a kernel runs on the thread that meets it.
+    std::exception_ptr failure;
+#pragma omp parallel for num_threads(whole.lanes) schedule(static) if (whole.lanes > 1)
+    for (int64_t index = 0; index < whole.slices; ++index) {
+        try {
+            run_slice(index);
+        } catch (...) {
+#pragma omp critical(kilter_slice_failed)
+            failure = std::current_exception();
+        }
     }
+    if (failure != nullptr) std::rethrow_exception(failure);
     // Every slice takes the same time: the report speaks of the whole batch.
     if (reports != nullptr)
-        for (StepReport& report : *reports) report.milliseconds *= static_cast<double>(whole.slices);
+        for (StepReport& report : *reports)
+            report.milliseconds *= static_cast<double>(whole.slices) / whole.lanes;
     std::vector<Tensor> outputs;
     for (const Graph::Output& output : graph_.outputs()) {
         const auto place = std::ranges::find(part.computed, output.value) - part.computed.begin();

@@ -24,7 +24,8 @@ class Stage {
     struct Entry;
     std::shared_ptr<Entry> entry(const std::vector<Tensor>& inputs);
     std::shared_ptr<Entry> compile(const std::vector<Tensor>& inputs) const;
-    std::shared_ptr<Entry> compile_whole(const std::vector<Tensor>& inputs, Specialized known) const;
+    std::shared_ptr<Entry> compile_whole(const std::vector<Tensor>& inputs, Specialized known,
+                                         int threads) const;
     std::vector<Tensor> run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs, int repetitions,
                                           std::vector<StepReport>* reports);
     void execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,

@@ -38,24 +38,32 @@ Graph network(bool mix) {
     return graph;
 }
 
-int64_t chosen(const Graph& graph, int64_t batch) {
+Slicing chosen(const Graph& graph, int64_t batch) {
     const Specialized known = specialize(graph, {ValueType(DType::f32, {batch, 8, 96, 96})});
     return micro_batch(graph, known, kThreads);
 }
 
 TEST(MicroBatch, SlicesALargeBatchOfIndependentSamples) {
-    EXPECT_LT(chosen(network(false), 6), 6);
-    EXPECT_EQ(6 % chosen(network(false), 6), 0);
+    for (const int64_t batch : {6, 9}) {
+        EXPECT_LT(chosen(network(false), batch).size, batch);
+        EXPECT_EQ(batch % chosen(network(false), batch).size, 0);
+    }
 }
 
-TEST(MicroBatch, KeepsSmallBatchesWhole) { EXPECT_EQ(chosen(network(false), 1), 1); }
+TEST(MicroBatch, GivesEveryThreadItsOwnSamplesWhenTheyDivide) {
+    EXPECT_EQ(chosen(network(false), 6).lanes, kThreads);
+    EXPECT_EQ(chosen(network(false), 9).lanes, 1);
+    EXPECT_EQ((6 / chosen(network(false), 6).size) % kThreads, 0);
+}
 
-TEST(MicroBatch, KeepsSamplesTogetherThatSeeEachOther) { EXPECT_EQ(chosen(network(true), 6), 6); }
+TEST(MicroBatch, KeepsSmallBatchesWhole) { EXPECT_EQ(chosen(network(false), 1).size, 1); }
+
+TEST(MicroBatch, KeepsSamplesTogetherThatSeeEachOther) { EXPECT_EQ(chosen(network(true), 6).size, 6); }
 
 TEST(MicroBatch, KeepsTheFunction) {
-    for (const bool mix : {false, true}) {
+    for (const auto& [mix, batch] : {std::pair{false, 6}, {true, 6}, {false, 9}, {false, 4}}) {
         Graph graph = network(mix);
-        const Tensor x = random(DType::f32, {6, 8, 96, 96}, 2);
+        const Tensor x = random(DType::f32, {batch, 8, 96, 96}, 2);
         const std::vector<Tensor> wanted = ref::run(graph, {x});
         EngineOptions options;
         options.threads = kThreads;
