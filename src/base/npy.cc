@@ -261,6 +261,15 @@ class Reader {
         require(!error, "cannot read the file: {}", error.message());
     }
 
+    //! From here on only `bytes` bytes from `offset` on are seen.
+    void seek(uintmax_t offset, uintmax_t bytes) {
+        stream_.seekg(0, std::ios::end);
+        const auto size = static_cast<uintmax_t>(stream_.tellg());
+        require(offset <= size && bytes <= size - offset, "the file is truncated");
+        stream_.seekg(static_cast<std::streamoff>(offset));
+        left_ = bytes;
+    }
+
     uintmax_t left() const { return left_; }
 
     void read(void* data, size_t bytes) {
@@ -338,6 +347,66 @@ Tensor read_elements(Reader& reader, const Header& header) {
     return result;
 }
 
+// A .npz file is a zip archive. Its directory is at the end and says where everything is.
+class Archive {
+  public:
+    struct Entry {
+        std::string name;
+        uint32_t method = 0;
+        uintmax_t offset = 0, bytes = 0;  // of the entry's own header; of its stored content
+    };
+
+    explicit Archive(Reader& reader) : reader_(reader), size_(reader.left()) {}
+
+    std::vector<Entry> entries() {
+        // The end record has 22 bytes and a comment, which NumPy never writes.
+        constexpr uintmax_t kEnd = 22;
+        require(size_ >= kEnd, "not a .npz file: it has only {} bytes", size_);
+        const std::string end = at(size_ - kEnd, kEnd);
+        require(end.starts_with("PK\5\6"), "not a .npz file, or a truncated one");
+        uintmax_t position = number(end, 16, 4);
+        std::vector<Entry> found(number(end, 10, 2));
+        for (Entry& entry : found) {
+            const std::string fixed = at(position, 46);
+            require(fixed.starts_with("PK\1\2"), "the directory of the .npz file is damaged");
+            const size_t name_bytes = number(fixed, 28, 2);
+            const size_t extra_bytes = number(fixed, 30, 2);
+            entry.method = static_cast<uint32_t>(number(fixed, 10, 2));
+            entry.bytes = number(fixed, 20, 4);
+            entry.offset = number(fixed, 42, 4);
+            entry.name = at(position + 46, name_bytes);
+            require(entry.bytes != 0xFFFFFFFF && entry.offset != 0xFFFFFFFF,
+                    ".npz files over 4 GB are not supported: use .npy files");
+            position += 46 + name_bytes + extra_bytes + number(fixed, 32, 2);
+        }
+        return found;
+    }
+
+    //! Moves the reader to the content of an entry.
+    void open(const Entry& entry) {
+        const std::string fixed = at(entry.offset, 30);
+        require(fixed.starts_with("PK\3\4"), "the .npz file is damaged at '{}'", entry.name);
+        reader_.seek(entry.offset + 30 + number(fixed, 26, 2) + number(fixed, 28, 2), entry.bytes);
+    }
+
+  private:
+    std::string at(uintmax_t offset, size_t bytes) {
+        std::string text(bytes, '\0');
+        reader_.seek(offset, bytes);
+        reader_.read(text.data(), bytes);
+        return text;
+    }
+
+    static size_t number(const std::string& text, size_t offset, size_t bytes) {
+        size_t value = 0;
+        for (size_t i = bytes; i-- > 0;) value = value << 8 | static_cast<uint8_t>(text[offset + i]);
+        return value;
+    }
+
+    Reader& reader_;
+    uintmax_t size_;
+};
+
 std::string descr_of(DType dtype) {
     if (dtype == DType::boolean) return "|b1";
     const int bytes = bits(dtype) / 8;
@@ -404,6 +473,26 @@ Tensor read_npy(const std::filesystem::path& path) {
         Reader reader(path);
         const Header header = read_header(reader);
         return read_elements(reader, header);
+    } catch (const Error& error) {
+        throw error.in(path.string());
+    }
+}
+
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
+    try {
+        Reader reader(path);
+        Archive archive(reader);
+        std::map<std::string, Tensor> arrays;
+        for (const Archive::Entry& entry : archive.entries()) {
+            require(entry.method == 0, "array '{}' is compressed: write the file with numpy.savez",
+                    entry.name);
+            archive.open(entry);
+            const std::string name =
+                entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4) : entry.name;
+            const Header header = read_header(reader);
+            arrays[name] = read_elements(reader, header);
+        }
+        return arrays;
     } catch (const Error& error) {
         throw error.in(path.string());
     }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "kilter/base/tensor.h"
 
@@ -9,6 +11,9 @@ namespace kilter {
 
 //! Any byte order and memory order; numbers, booleans and strings. Throws Error that names the file and what is wrong with it.
 Tensor read_npy(const std::filesystem::path& path);
+
+//! Every array of a .npz file, as numpy.savez writes it, by name. Compressed ones are an Error.
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
 
 //! Written aside and renamed. NumPy has no 4-bit integers and no floats of 8 bits or bfloat16: they are widened to i8, u8 and f32.
 void write_npy(const Tensor& tensor, const std::filesystem::path& path);

@@ -1,0 +1,12 @@
+// PNG decoding on libpng.
+#pragma once
+
+#include "data/image.h"
+
+namespace kilter {
+
+bool is_png(std::span<const std::byte> bytes);
+//! Throws Error that says what is wrong.
+Image decode_png(std::span<const std::byte> bytes);
+
+}  // namespace kilter
