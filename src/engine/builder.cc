@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "engine/native/copy.h"
 #include "engine/ref_step.h"
+#include "engine/strips.h"
 #include "graph/extract.h"
 #include "ops/movement.h"
 
@@ -116,11 +118,38 @@ Builder::Builder(const Graph& graph, const Specialized& known, WeightStore& weig
         if (known.types[i].is_static()) shapes_[i] = known.types[i].static_shape();
 }
 
-Plan Builder::build(const std::vector<const Value*>& outputs) {
+// The form a value has where it enters or leaves the plan.
+Array Builder::border_array(int buffer, const Value* value) const {
+    const bool swapped = borders_ == Borders::channels_last && shape(value).size() == 4;
+    return {buffer,
+            0,
+            dtype(value),
+            shape(value),
+            swapped ? channels_last_desc(dtype(value), shape(value)) : dense_desc(dtype(value), shape(value)),
+            !swapped};
+}
+
+Plan Builder::build(const std::vector<const Value*>& outputs, Borders borders) {
+    borders_ = borders;
     for (size_t i = 0; i < known_.nodes.size(); ++i)
         for (const Value* value : values_read(*known_.nodes[i]))
             last_reader_[index(value)] = static_cast<int>(i);
     for (const Value* value : outputs) last_reader_[index(value)] = INT_MAX;
+
+    // A chain runs where its last node stands; what it reads must live until then.
+    std::vector<StripChain> chains;
+    if (borders == Borders::row_major && !options_.reference)
+        chains = find_strip_chains(graph_, known_, options_.threads);
+    std::unordered_map<const Node*, const StripChain*> ends;
+    std::unordered_set<const Node*> inside;
+    for (const StripChain& chain : chains) {
+        ends[chain.nodes.back()] = &chain;
+        inside.insert(chain.nodes.begin(), chain.nodes.end() - 1);
+        const auto place = std::ranges::find(known_.nodes, chain.nodes.back()) - known_.nodes.begin();
+        for (const Node* node : chain.nodes)
+            for (const Value* value : values_read(*node))
+                last_reader_[index(value)] = std::max(last_reader_[index(value)], static_cast<int>(place));
+    }
 
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
         const Value* value = graph_.inputs()[i];
@@ -130,11 +159,15 @@ Plan Builder::build(const std::vector<const Value*>& outputs) {
         buffer.bytes = byte_count(dtype(value), element_count(shape(value)));
         const int id = add_buffer(buffer);
         plan_.input_buffers.push_back(id);
-        register_form(value,
-                      {id, 0, dtype(value), shape(value), dense_desc(dtype(value), shape(value)), true});
+        register_form(value, border_array(id, value));
     }
     for (const Node* node : known_.nodes) {
-        build_node(*node);
+        if (const auto chain = ends.find(node); chain != ends.end()) {
+            node_ = node;
+            build_strips(*this, *chain->second);
+        } else if (!inside.contains(node)) {
+            build_node(*node);
+        }
         ++position_;
     }
     bind_outputs(outputs);
@@ -318,6 +351,21 @@ Array Builder::derived(const Tensor& tensor, const std::string& key, DType dtype
     return array;
 }
 
+Array Builder::lasting_scratch(size_t bytes) {
+    if (lasting_scratch_ < 0) {
+        lasting_scratch_ = add_buffer({});
+        plan_.buffers.back().first_step = 0;
+        plan_.buffers.back().last_step = INT_MAX;
+    }
+    Buffer& buffer = plan_.buffers[static_cast<size_t>(lasting_scratch_)];
+    buffer.bytes = std::max(buffer.bytes, bytes);
+    Array array;
+    array.buffer = lasting_scratch_;
+    array.dtype = DType::u8;
+    array.shape = {static_cast<int64_t>(bytes)};
+    return array;
+}
+
 Array Builder::result(const Value* value, const dnnl::memory::desc& desc) {
     const Array array = new_array(dtype(value), shape(value), desc);
     register_form(value, array);
@@ -420,7 +468,7 @@ void Builder::bind_outputs(const std::vector<const Value*>& outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
         const Value* value = outputs[i];
         node_ = value->producer() != nullptr ? value->producer() : node_;
-        Array array = dense(value);
+        Array array = borders_ == Borders::row_major ? dense(value) : as(value, border_array(-1, value).desc);
         Buffer& held = plan_.buffers[static_cast<size_t>(array.buffer)];
         const size_t bytes = byte_count(array.dtype, element_count(array.shape));
         int id = array.buffer;

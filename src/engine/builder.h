@@ -46,16 +46,21 @@ struct RegisterKernel {
     static const ::kilter::engine::RegisterKernel KILTER_KERNEL_JOIN(register_kernel_, \
                                                                      __COUNTER__)(__VA_ARGS__)
 
+//! In which form a plan takes its inputs and leaves its outputs of rank 4.
+enum class Borders { row_major, channels_last };
+
 class Builder {
   public:
     Builder(const Graph& graph, const Specialized& known, WeightStore& weights, const EngineOptions& options);
-    Plan build(const std::vector<const Value*>& outputs);
+    Plan build(const std::vector<const Value*>& outputs, Borders borders = Borders::row_major);
 
     // What is known.
     DType dtype(const Value* value) const { return known_.types[index(value)].dtype; }
     const Shape& shape(const Value* value) const { return shapes_[index(value)]; }
     const Tensor* constant(const Value* value) const;  // null when null or computed at run time
     const EngineOptions& options() const { return options_; }
+    const Specialized& known() const { return known_; }
+    WeightStore& weights() { return weights_; }
 
     // Inputs of a kernel.
     Array any(const Value* value);    // in whatever form it exists
@@ -78,6 +83,8 @@ class Builder {
     //! Does any form of `value` live in the buffer of `array`?
     bool shares_buffer(const Value* value, const Array& array) const;
     Array scratch(size_t bytes);
+    //! Scratch memory that nothing else in the plan uses; all steps that ask share it.
+    Array lasting_scratch(size_t bytes);
     //! An array that no value names, for multi-step kernels.
     Array temporary(DType dtype, const Shape& shape, const dnnl::memory::desc& desc);
 
@@ -89,13 +96,14 @@ class Builder {
     void add_native(std::string kernel, std::vector<Array> reads, std::vector<Array> writes,
                     std::function<void(Execution&)> run, std::string_view op = {});
     void add_reorder(const Array& from, const Array& to);
+    void add_step(std::unique_ptr<Step> step);
     const Node& node() const { return *node_; }
 
   private:
     static size_t index(const Value* value) { return static_cast<size_t>(value->id()); }
     int add_buffer(Buffer buffer);
     void register_form(const Value* value, const Array& array);
-    void add_step(std::unique_ptr<Step> step);
+    Array border_array(int buffer, const Value* value) const;
     void build_node(const Node& node);
     void build_reference(const Node& node);
     void bind_outputs(const std::vector<const Value*>& outputs);
@@ -106,6 +114,8 @@ class Builder {
     WeightStore& weights_;
     const EngineOptions& options_;
     Plan plan_;
+    Borders borders_ = Borders::row_major;
+    int lasting_scratch_ = -1;  // buffer
     const Node* node_ = nullptr;
     int position_ = 0;
     std::vector<Shape> shapes_;

@@ -60,18 +60,21 @@ size_t place_buffers(std::vector<Buffer>& buffers) {
     return total;
 }
 
-Execution::Execution(const Plan& plan)
-    : stream(cpu()), plan_(plan), arena_(allocate_arena(plan.arena_bytes)) {
+Execution::Execution(const Plan& plan, char* arena) : stream(cpu()), plan_(plan) {
+    if (arena == nullptr) {
+        arena_ = allocate_arena(plan.arena_bytes);
+        arena = static_cast<char*>(arena_.get());
+    }
     bases_.resize(plan.buffers.size(), nullptr);
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
         const Buffer& buffer = plan.buffers[i];
-        if (buffer.kind == Buffer::Kind::arena && arena_ != nullptr)
-            bases_[i] = static_cast<char*>(arena_.get()) + buffer.offset;
+        if (buffer.kind == Buffer::Kind::arena && arena != nullptr) bases_[i] = arena + buffer.offset;
         if (buffer.kind == Buffer::Kind::constant)
             bases_[i] =
                 static_cast<char*>(const_cast<void*>(buffer.constant.get()));  // NOLINT: steps only read it
     }
     arguments.resize(plan.steps.size());
+    states.resize(plan.steps.size());
     for (size_t i = 0; i < plan.steps.size(); ++i) plan.steps[i]->bind(*this, i);
 }
 

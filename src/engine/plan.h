@@ -61,7 +61,8 @@ size_t place_buffers(std::vector<Buffer>& buffers);
 
 class Execution {
   public:
-    explicit Execution(const Plan& plan);
+    //! `arena`: memory for the plan's arena that the caller owns; without it the execution has its own.
+    explicit Execution(const Plan& plan, char* arena = nullptr);
     void set_external(int buffer, void* data);  // an input or output of this run
     void run();
     std::vector<double> run_timed();  // milliseconds per step
@@ -78,7 +79,8 @@ class Execution {
         std::vector<dnnl::memory> memories;  // own what `raw` points to
         std::vector<dnnl_exec_arg_t> raw;
     };
-    std::vector<Arguments> arguments;  // per step
+    std::vector<Arguments> arguments;           // per step
+    std::vector<std::shared_ptr<void>> states;  // per step: what its bind() prepared
     dnnl::stream stream;
 
   private:
