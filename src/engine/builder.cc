@@ -309,12 +309,14 @@ Array Builder::as(const Value* value, const dnnl::memory::desc& desc) {
     return target;
 }
 
-Array Builder::packed(const Tensor& tensor, const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+Array Builder::packed(const Tensor& tensor, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                      std::string_view variant) {
     Buffer buffer;
     buffer.kind = Buffer::Kind::constant;
     buffer.bytes = to.get_size();
-    buffer.constant =
-        weights_.get(tensor, describe(from) + ">" + describe(to), [&]() -> std::shared_ptr<const void> {
+    buffer.constant = weights_.get(
+        tensor, fmt::format("{}>{}{}", describe(from), describe(to), variant),
+        [&]() -> std::shared_ptr<const void> {
             std::shared_ptr<void> bytes = allocate(to.get_size());
             std::shared_ptr<void> aligned;
             const void* data = tensor.raw();

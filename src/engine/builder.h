@@ -67,8 +67,10 @@ class Builder {
     Array dense(const Value* value);  // row-major
     Array as(const Value* value, const dnnl::memory::desc& desc);
     bool has_form(const Value* value, const dnnl::memory::desc& desc) const;
-    //! `tensor`, seen as `from`, packed as `to`.
-    Array packed(const Tensor& tensor, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+    //! `tensor`, seen as `from`, packed as `to`. `variant` tells apart what oneDNN stores beside the weights: descriptors do
+    //! not show whether that is for signed sources, for zero points or for both.
+    Array packed(const Tensor& tensor, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                 std::string_view variant = {});
     //! Bytes derived from `tensor` by `make`, e.g. a transformed copy; `key` says which derivation it is.
     Array derived(const Tensor& tensor, const std::string& key, DType dtype, Shape shape,
                   const std::function<void(void*)>& make);

@@ -86,10 +86,15 @@ class Samples {
             return std::ranges::find(names, op) != names.end();
         };
         if (node.domain() == kKilterDomain) {
-            if (op == "Conv" || op == "ConvTranspose")
+            if (op == "Conv" || op == "ConvTranspose" || op == "QConv")
                 return only_first_batched(node, 3) && broadcasts(node, 3);
-            if (op == "MatMul") return product(node) && broadcasts(node, 3);
-            if (op == "Attention")
+            if (op == "MatMul" || op == "QMatMul") return product(node) && broadcasts(node, 3);
+            if (op == "QAdd" || op == "QMul") return broadcasts(node, 0);
+            if (is_one_of({"QLookup", "QAveragePool", "QGlobalAveragePool"}))
+                return only_first_batched(node, node.inputs().size());
+            if (op == "QLayerNormalization")
+                return only_first_batched(node, node.inputs().size()) && inner_axis(node, -1);
+            if (op == "Attention" || op == "QAttention")
                 return batched(node.input(0)) && batched(node.input(1)) && batched(node.input(2)) &&
                        broadcasts(node, 3);
             return false;
@@ -130,7 +135,9 @@ class Samples {
                        "Conv",
                        "ConvTranspose",
                        "DepthToSpace",
-                       "SpaceToDepth"}))
+                       "SpaceToDepth",
+                       "QuantizeLinear",
+                       "DequantizeLinear"}))
             return only_first_batched(node, node.inputs().size());
         if (is_one_of({"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Sum", "Mean", "Where", "PRelu",
                        "Equal", "Less", "Greater", "And", "Or"}))

@@ -15,10 +15,16 @@ namespace {
 // A small model that asks for a huge constant (ConstantOfShape, Expand) would otherwise become a huge model.
 constexpr double kMaxGrowth = 64 << 20;
 
+// Integers that an operator may compute with; lower_quantized decides, fold_dequantized folds the rest.
+bool is_quantized_constant(const Node& node) {
+    return node.is("DequantizeLinear") && bits(node.input(0)->type.dtype) == 8 &&
+           is_integer(node.input(0)->type.dtype);
+}
+
 bool is_foldable(const Node& node) {
     const OpDefinition* definition = find_op(node);
-    return definition != nullptr && definition->kernel != nullptr && definition->deterministic &&
-           node.subgraphs().empty();
+    return !is_quantized_constant(node) && definition != nullptr && definition->kernel != nullptr &&
+           definition->deterministic && node.subgraphs().empty();
 }
 
 bool grows_too_much(const Node& node, const std::vector<Tensor>& inputs) {

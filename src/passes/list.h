@@ -23,5 +23,9 @@ bool recognize_attention(Graph& graph);
 bool fold_batch_norm(Graph& graph);
 bool fold_scale_shift(Graph& graph);
 bool fuse_post_ops(Graph& graph);
+bool sink_dequantize(Graph& graph);
+bool lower_quantized(Graph& graph);
+bool tabulate_quantized(Graph& graph);
+bool fold_dequantized(Graph& graph);
 
 }  // namespace kilter

@@ -35,8 +35,18 @@ constexpr std::array kPasses{
          "Mul, Div, Add and Sub by constants move into the weights before them"},
     Pass{"fuse_post_ops", fuse_post_ops,
          "residuals and activations become post-ops of the operator before them"},
+    Pass{"sink_dequantize", sink_dequantize,
+         "DequantizeLinear moves behind operators that only move numbers"},
+    Pass{"lower_quantized", lower_quantized,
+         "operators between DequantizeLinear and QuantizeLinear become integer operators"},
+    Pass{"tabulate_quantized", tabulate_quantized,
+         "functions of one quantized value become tables, or disappear"},
+    Pass{"fold_dequantized", fold_dequantized, "constants that no integer operator reads become floats"},
 };
-constexpr size_t kFusing = 1;  // the last so many passes fuse
+// The last passes of the list: those that fuse, those that lower Q/DQ to integer operators, and the one that clears up.
+constexpr size_t kFusing = 1;
+constexpr size_t kLowering = 3;
+constexpr size_t kClearing = 1;
 
 // Every round either shortens the graph or is the last one; the bound only guards against two passes undoing
 // each other.
@@ -66,10 +76,14 @@ void optimize(Graph& graph) {
     graph.remove_dead();
     infer_types(graph);
     const std::span<const Pass> all = passes();
-    const auto simplifying = all.first(all.size() - kFusing);
-    const auto fusing = all.last(kFusing);
+    const auto simplifying = all.first(all.size() - kFusing - kLowering - kClearing);
+    const auto fusing = all.subspan(simplifying.size(), kFusing);
+    const auto lowering = all.subspan(simplifying.size() + kFusing, kLowering);
     run_until_stable(graph, simplifying);
     if (run_until_stable(graph, fusing)) run_until_stable(graph, simplifying);
+    bool lowered = run_until_stable(graph, lowering);
+    lowered = run_until_stable(graph, all.last(kClearing)) || lowered;
+    if (lowered) run_until_stable(graph, simplifying);
     graph.sort();
     infer_types(graph);
 }

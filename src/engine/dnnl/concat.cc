@@ -74,21 +74,23 @@ bool build_blocked(Builder& builder, const Node& node, int axis) {
 bool build_channels_last(Builder& builder, const Node& node, size_t axis) {
     const Value* y = node.output(0);
     const Shape& shape = builder.shape(y);
-    if (builder.dtype(y) != DType::f32 || shape.size() < 3 || shape.size() > 5) return false;
+    const DType dtype = builder.dtype(y);
+    if (dnnl_type(dtype) == dnnl::memory::data_type::undef || shape.size() < 3 || shape.size() > 5)
+        return false;
     const bool wanted = std::ranges::any_of(node.inputs(), [&](const Value* value) {
         return builder.constant(value) == nullptr && !builder.any(value).dense &&
-               equivalent(builder.any(value).desc, channels_last_desc(DType::f32, builder.shape(value)));
+               equivalent(builder.any(value).desc, channels_last_desc(dtype, builder.shape(value)));
     });
     if (!wanted) return false;
-    const Array result = builder.result(y, channels_last_desc(DType::f32, shape));
+    const Array result = builder.result(y, channels_last_desc(dtype, shape));
     const std::vector<size_t> order = axis_order(result.desc);
     const auto place = std::ranges::find(order, axis) - order.begin();
     int64_t rows = 1;
     for (long i = 0; i < place; ++i) rows *= shape[order[static_cast<size_t>(i)]];
     std::vector<Part> parts;
     for (const Value* value : node.inputs()) {
-        const Array array = builder.as(value, channels_last_desc(DType::f32, builder.shape(value)));
-        parts.push_back({array, byte_count(DType::f32, element_count(array.shape) / rows)});
+        const Array array = builder.as(value, channels_last_desc(dtype, builder.shape(value)));
+        parts.push_back({array, byte_count(dtype, element_count(array.shape) / rows)});
     }
     add_copies(builder, std::move(parts), rows, result);
     return true;

@@ -4,6 +4,7 @@
 
 #include "engine/builder.h"
 #include "engine/dnnl/post_ops.h"
+#include "engine/dnnl/weights_view.h"
 #include "engine/geometry.h"
 #include "engine/native/simd.h"
 #include "engine/native/winograd.h"
@@ -12,25 +13,6 @@ namespace kilter::engine {
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-// ONNX weights are [out, in/groups, …] for Conv and [in, out/groups, …] for ConvTranspose; oneDNN wants groups in front
-// and, for the transpose, outputs before inputs. This is the ONNX array under oneDNN's dimensions.
-Desc weights_view(const Shape& shape, int64_t groups, bool transposed) {
-    Shape dims(shape);
-    Shape strides(shape.size(), 1);
-    for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
-    const int64_t group_stride = strides[0] * (shape[0] / groups);
-    dims[0] = shape[0] / groups;
-    if (transposed) {
-        std::swap(dims[0], dims[1]);
-        std::swap(strides[0], strides[1]);
-    }
-    if (groups > 1) {
-        dims.insert(dims.begin(), groups);
-        strides.insert(strides.begin(), group_stride);
-    }
-    return {dims, dnnl::memory::data_type::f32, strides};
-}
 
 struct Convolution {
     const Node& node;
@@ -147,7 +129,7 @@ bool build_primitive(Builder& builder, const Convolution& conv, bool transposed)
     const ConvGeometry& geometry = conv.geometry;
     const Shape& x_shape = builder.shape(conv.x);
     const Shape& y_shape = builder.shape(conv.y);
-    const Desc view = weights_view(builder.shape(conv.weights), geometry.groups, transposed);
+    const Desc view = weights_view(DType::f32, builder.shape(conv.weights), geometry.groups, transposed);
     const Desc weights_any(view.get_dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
     FusedPostOps fused(builder, conv.node, conv.ops, y_shape);
     fused.accumulate(fused.can_accumulate({conv.x, conv.weights}));

@@ -17,11 +17,14 @@ bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeom
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto make = [&](const Array& source) {
         return dnnl::pooling_forward::primitive_desc(
-            cpu(), dnnl::prop_kind::forward_inference, kind, source.desc, any_desc(DType::f32, y_dims),
+            cpu(), dnnl::prop_kind::forward_inference, kind, source.desc, any_desc(builder.dtype(y), y_dims),
             geometry.strides, geometry.kernel, geometry.dilations, geometry.pads_begin, geometry.pads_end,
             attributes, true);
     };
-    Array source = builder.any(x);
+    // Integer kernels exist for channels-last only.
+    Array source = builder.dtype(x) == DType::f32
+                       ? builder.any(x)
+                       : builder.as(x, channels_last_desc(builder.dtype(x), builder.shape(x)));
     dnnl::pooling_forward::primitive_desc pd = make(source);
     if (!pd || is_reference(pd.impl_info_str())) {
         source = builder.dense(x);
@@ -37,7 +40,7 @@ bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeom
               dnnl::prop_kind::forward_inference,
               kind,
               source.desc,
-              dense_desc(DType::f32, y_dims),
+              dense_desc(builder.dtype(y), y_dims),
               geometry.strides,
               geometry.kernel,
               geometry.dilations,
@@ -53,9 +56,14 @@ bool add_pool(Builder& builder, const Node& node, algorithm kind, const ConvGeom
     return true;
 }
 
+// A maximum of integers is one of them; an average is not, and rounds in its own way (QAveragePool).
+bool poolable(DType dtype, bool maximum) {
+    return dtype == DType::f32 || (maximum && (dtype == DType::u8 || dtype == DType::i8));
+}
+
 bool build_pool(Builder& builder, const Node& node) {
     const Shape& x = builder.shape(node.input(0));
-    if (builder.dtype(node.input(0)) != DType::f32 || x.size() < 3 || x.size() > 5 ||
+    if (!poolable(builder.dtype(node.input(0)), node.op() == "MaxPool") || x.size() < 3 || x.size() > 5 ||
         node.output(1) != nullptr)
         return false;
     const auto geometry = pool_geometry(node, x, builder.shape(node.output(0)));
@@ -74,7 +82,9 @@ bool build_pool(Builder& builder, const Node& node) {
 
 bool build_whole_plane(Builder& builder, const Node& node, algorithm kind) {
     const Shape& x = builder.shape(node.input(0));
-    if (builder.dtype(node.input(0)) != DType::f32 || x.size() < 3 || x.size() > 5) return false;
+    if (!poolable(builder.dtype(node.input(0)), kind == algorithm::pooling_max) || x.size() < 3 ||
+        x.size() > 5)
+        return false;
     const size_t spatial = x.size() - 2;
     ConvGeometry geometry;
     geometry.kernel.assign(x.begin() + 2, x.end());

@@ -1,0 +1,76 @@
+// QConv: oneDNN's u8 (or s8) times s8 convolutions, channels-last, with everything that follows in the same kernel.
+#include <fmt/format.h>
+
+#include "engine/builder.h"
+#include "engine/dnnl/integer_tail.h"
+#include "engine/dnnl/weights_view.h"
+#include "engine/geometry.h"
+
+namespace kilter::engine {
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+bool usable(const dnnl::convolution_forward::primitive_desc& pd) {
+    return pd && !is_reference(pd.impl_info_str());
+}
+
+bool build(Builder& builder, const Node& node) {
+    const Value* x = node.input(0);
+    const Value* y = node.output(0);
+    const Value* bias = node.input(2);
+    const Tensor* weights = builder.constant(node.input(1));
+    const Shape& x_shape = builder.shape(x);
+    const Shape& y_shape = builder.shape(y);
+    if (weights == nullptr || weights->dtype() != DType::i8 || x_shape.size() > 5) return false;
+    const auto geometry = conv_geometry(node, x_shape, weights->shape(), y_shape, false);
+    if (!geometry) return false;
+    const int64_t zero_point = node.attributes.get_int("x_zero_point");
+    const IntegerTail tail(builder, node,
+                           scale_products(node.attributes.get_float("x_scale", 1.0F),
+                                          node.attributes.get_floats("w_scale", {1.0F})),
+                           zero_point, y_shape);
+    const Desc view = weights_view(DType::i8, weights->shape(), geometry->groups, false);
+    const Desc weights_any(view.get_dims(), dnnl::memory::data_type::s8, dnnl::memory::format_tag::any);
+    const Desc bias_desc = bias == nullptr ? Desc() : dense_desc(DType::f32, builder.shape(bias));
+    const Desc source_desc = channels_last_desc(builder.dtype(x), x_shape);
+
+    dnnl::convolution_forward::primitive_desc pd;
+    bool fused = true;
+    for (const bool whole : {true, false}) {
+        fused = whole;
+        pd = {cpu(),
+              dnnl::prop_kind::forward_inference,
+              dnnl::algorithm::convolution_direct,
+              source_desc,
+              weights_any,
+              bias_desc,
+              channels_last_desc(tail.dtype(fused), y_shape),
+              geometry->strides,
+              geometry->dilations,
+              geometry->pads_begin,
+              geometry->pads_end,
+              tail.attributes(fused, geometry->groups > 1 ? 3 : 1),
+              true};
+        if (usable(pd)) break;
+    }
+    if (!pd) return false;
+
+    std::vector<Builder::Argument> arguments;
+    arguments.emplace_back(DNNL_ARG_SRC, builder.as(x, source_desc));
+    const std::string variant = fmt::format("{}{}", builder.dtype(x) == DType::i8 ? "s8" : "u8",
+                                            zero_point != 0 ? "+zero_point" : "");
+    arguments.emplace_back(DNNL_ARG_WEIGHTS, builder.packed(*weights, view, pd.weights_desc(), variant));
+    if (bias != nullptr) arguments.emplace_back(DNNL_ARG_BIAS, builder.dense(bias));
+    tail.bind(pd, fused, arguments);
+    const Array result = tail.destination(pd.dst_desc(), fused, {x});
+    arguments.emplace_back(DNNL_ARG_DST, result);
+    builder.add_primitive(dnnl::convolution_forward(pd), pd, std::move(arguments));
+    if (!fused) tail.finish(result);
+    return true;
+}
+
+KILTER_KERNEL("QConv", build, kKilterDomain);
+
+}  // namespace
+}  // namespace kilter::engine
