@@ -82,15 +82,15 @@ void visit_constants(const Graph& graph, const Visitor& visit) {
 }  // namespace
 
 Count multiply_accumulates(const Node& node) {
-    if (is_one_of(node, {"Conv", "ConvInteger", "DeformConv"}))
+    if (is_one_of(node, {"Conv", "ConvInteger", "DeformConv", "QConv"}))
         return convolution(node.output(), node.input(1));
     if (is_one_of(node, {"QLinearConv"})) return convolution(node.output(), node.input(3));
     if (is_one_of(node, {"ConvTranspose"})) return convolution(node.input(0), node.input(1));
-    if (is_one_of(node, {"MatMul", "MatMulInteger", "QLinearMatMul"}))
+    if (is_one_of(node, {"MatMul", "MatMulInteger", "QLinearMatMul", "QMatMul"}))
         return matrix_product(node, node.input(0), node.attributes.get_int("trans_a") != 0);
     if (is_one_of(node, {"Gemm"}))
         return matrix_product(node, node.input(0), node.attributes.get_int("transA") != 0);
-    if (node.is_kilter("Attention")) return attention(node);
+    if (node.is_kilter("Attention") || node.is_kilter("QAttention")) return attention(node);
     if (is_one_of(node, {"LSTM", "GRU", "RNN"})) return recurrent(node);
     return 0;
 }

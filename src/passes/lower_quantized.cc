@@ -103,27 +103,51 @@ bool lower_conv(Graph& graph, Node& conv) {
     return true;
 }
 
-// The second operand of a product: constant, or computed and symmetric.
-std::optional<DequantizedWeights> second_operand(const Graph& graph, const Node& node) {
+struct SecondOperand {
+    Value* integers = nullptr;
+    std::vector<float> scales;
+    int64_t zero_point = 0;
+};
+
+// Bytes less 128: the same numbers as i8, with a zero point that is 128 less.
+Value* shifted_to_signed(Graph& graph, Value* value) {
+    Tensor table(DType::i8, {256});
+    auto* entries = static_cast<int8_t*>(table.raw_mutable());
+    for (int i = 0; i < 256; ++i) entries[i] = static_cast<int8_t>(i - 128);
+    Value* shifted =
+        graph.add("QLookup", {value, graph.add_constant(std::move(table))}, {}, {}, kKilterDomain);
+    shifted->type = value->type;
+    shifted->type.dtype = DType::i8;
+    return shifted;
+}
+
+// The second operand of a product: constant weights, or computed bytes, which kernels want signed.
+std::optional<SecondOperand> second_operand(Graph& graph, const Node& node) {
     const int rank = rank_of(node.input(1));
     if (rank < 2) return std::nullopt;
     const bool transposed = node.attributes.get_int("trans_b") != 0;
-    if (auto weights = dequantized_weights(graph, node.input(1), rank - (transposed ? 2 : 1))) return weights;
+    if (const auto weights = dequantized_weights(graph, node.input(1), rank - (transposed ? 2 : 1)))
+        return SecondOperand{weights->integers, weights->scales};
     const auto computed = dequantized(graph, node.input(1));
-    if (!computed || computed->parameters.dtype != DType::i8 || computed->parameters.zero_point != 0)
-        return std::nullopt;
-    return DequantizedWeights{computed->integers, {computed->parameters.scale}};
+    if (!computed || constant_of(graph, computed->integers) != nullptr) return std::nullopt;
+    const QuantizationParameters& parameters = computed->parameters;
+    if (parameters.dtype == DType::i8)
+        return SecondOperand{computed->integers, {parameters.scale}, parameters.zero_point};
+    return SecondOperand{
+        shifted_to_signed(graph, computed->integers), {parameters.scale}, parameters.zero_point - 128};
 }
 
 bool lower_matmul_quantized(Graph& graph, Node& node) {
     const auto a = dequantized(graph, node.input(0));
+    if (!a || !has_float_bias(node) || rank_of(node.input(0)) < 2) return false;
     const auto b = second_operand(graph, node);
-    if (!a || !b || !has_float_bias(node) || rank_of(node.input(0)) < 2) return false;
+    if (!b) return false;
     Attributes attributes = node.attributes;
     attributes.erase("alpha");
     attributes.set("a_scale", a->parameters.scale);
     attributes.set("a_zero_point", a->parameters.zero_point);
     attributes.set("b_scale", scale_products(node.attributes.get_float("alpha", 1.0F), b->scales));
+    if (b->zero_point != 0) attributes.set("b_zero_point", b->zero_point);
     replace_product(graph, node, "QMatMul", {a->integers, b->integers}, std::move(attributes));
     return true;
 }

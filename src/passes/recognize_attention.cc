@@ -2,6 +2,7 @@
 // length, depth] or [heads, length, depth].
 #include "ops/op.h"
 #include "passes/list.h"
+#include "passes/quantization_parameters.h"
 #include "passes/rewrite.h"
 
 namespace kilter {
@@ -165,6 +166,28 @@ void add_batch_axis(Graph& graph, Node& attention) {
     graph.add_node("Squeeze", {batched, axes}, {result});
 }
 
+// Dequantized bytes, possibly moved about since.
+bool comes_from_bytes(const Graph& graph, const Value* value, bool symmetric) {
+    while (value->producer() != nullptr &&
+           is_any(*value->producer(), {"Transpose", "Reshape", "Squeeze", "Unsqueeze"}))
+        value = value->producer()->input(0);
+    const auto source = dequantized(graph, value);
+    return source &&
+           (!symmetric || (source->parameters.dtype == DType::i8 && source->parameters.zero_point == 0));
+}
+
+// Probabilities rounded to u8 in steps of 1/255 are what attention on integers computes (docs/arithmetic.md, "Attention"):
+// the value behind that rounding, or the probabilities themselves.
+Value* rounded_probabilities(const Graph& graph, Value* probabilities) {
+    const QuantizedResult rounded = quantized_result(graph, probabilities);
+    if (!rounded.parameters || rounded.parameters->dtype != DType::u8 ||
+        rounded.parameters->zero_point != 0 || !near(rounded.parameters->scale, 1.0 / 255))
+        return probabilities;
+    const Node* back = only_user(graph, rounded.value);
+    const auto source = back == nullptr ? std::nullopt : dequantized(graph, back->output());
+    return source && source->parameters == *rounded.parameters ? back->output() : probabilities;
+}
+
 }  // namespace
 
 //! Needs rank 4, or 3 without a batch, and no other reader of scores and probabilities.
@@ -173,11 +196,16 @@ bool recognize_attention(Graph& graph) {
         const int64_t axis = softmax.attributes.get_int("axis", -1);
         const int rank = rank_of(softmax.output());
         if ((axis != -1 && axis != rank - 1) || !is_float(softmax.output())) return false;
-        const Node* context = only_user(g, softmax.output());
+        Value* probabilities = rounded_probabilities(g, softmax.output());
+        const Node* context = only_user(g, probabilities);
         const auto weighted = context == nullptr ? std::nullopt : match_product(context->output());
-        if (!weighted || weighted->a != softmax.output() || weighted->trans_b || weighted->alpha != 1)
+        if (!weighted || weighted->a != probabilities || weighted->trans_b || weighted->alpha != 1)
             return false;
         auto scores = match_scores(g, softmax.input(0));
+        if (scores && probabilities != softmax.output() &&
+            !(comes_from_bytes(g, scores->q, false) && comes_from_bytes(g, scores->k, true) &&
+              comes_from_bytes(g, weighted->b, true)))
+            return false;
         if (!scores || !same_heads(scores->q, scores->k) || !same_heads(scores->q, weighted->b)) return false;
         if (!context->output()->type.shape) return false;
         undo_transpose(g, *scores);

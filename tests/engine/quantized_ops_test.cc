@@ -93,12 +93,16 @@ TEST(QuantizedMatMul, ReadsAGemm) {
 }
 
 TEST(QuantizedMatMul, MultipliesTwoComputedMatrices) {
-    QdqGraph graph;
-    Value* a = graph.both(graph.input({2, 3, 9, 32}), {0.05F, 77});
-    Value* b = graph.both(graph.input({2, 3, 32, 11}), {0.05F, 0, DType::i8});
-    graph.output(graph.quantize(graph.op("MatMul", {a, b}), {0.31F, 100}));
-    EXPECT_EQ(graph.count("QMatMul"), 1);
-    graph.expect_same_bits();
+    for (const Affine& second :
+         {Affine{0.05F, 0, DType::i8}, Affine{0.05F, 7, DType::i8}, Affine{0.05F, 100}, Affine{0.05F, 128}}) {
+        QdqGraph graph;
+        Value* a = graph.both(graph.input({2, 3, 9, 32}), {0.05F, 77});
+        Value* b = graph.both(graph.input({2, 3, 32, 11}), second);
+        graph.output(graph.quantize(graph.op("MatMul", {a, b}), {0.31F, 100}));
+        EXPECT_EQ(graph.count("QMatMul"), 1);
+        graph.expect_same_bits();
+        for (const StepReport& step : graph.steps()) EXPECT_FALSE(step.kernel.starts_with("ref")) << step.op;
+    }
 }
 
 // q, k and v as a transformer makes them: [batch, sequence, heads, features], seen with the heads in front.
@@ -127,6 +131,24 @@ TEST(QuantizedAttention, AgreesWithTheScalarKernel) {
                 EXPECT_FALSE(step.kernel.starts_with("ref")) << step.op;
         }
     }
+}
+
+// As files spell it: the probabilities are rounded to bytes between the two products.
+TEST(QuantizedAttention, IsRecognisedInItsStandardForm) {
+    QdqGraph graph;
+    const Shape shape{2, 33, 3, 64};
+    Value* q = heads(graph, shape, {0.016F, 128}, {0, 2, 1, 3});
+    Value* k = heads(graph, shape, {0.016F, 0, DType::i8}, {0, 2, 3, 1});
+    Value* v = heads(graph, shape, {0.016F, 0, DType::i8}, {0, 2, 1, 3});
+    Value* scores = graph.op(
+        "Div", {graph.op("MatMul", {q, k}), graph.graph().add_constant(Tensor::scalar<float>(8.0F))});
+    scores = graph.op("Add", {scores, graph.input({2, 1, 1, 33}, -3, 0)});
+    Value* probabilities =
+        graph.both(graph.op("Softmax", {scores}, with("axis", int64_t{-1})), {1.0F / 255, 0});
+    graph.output(graph.quantize(graph.op("MatMul", {probabilities, v}), {0.01F, 120}));
+    EXPECT_EQ(graph.count("QAttention"), 1);
+    graph.expect_nearly_same();
+    graph.expect_float_meaning(1.0);
 }
 
 TEST(QuantizedLayerNorm, WritesFloatsAndIntegersAtOnce) {

@@ -9,13 +9,14 @@
 namespace kilter::engine {
 
 IntegerTail::IntegerTail(Builder& builder, const Node& node, std::vector<float> scales,
-                         int64_t source_zero_point, const Shape& result)
+                         int64_t source_zero_point, const Shape& result, int64_t weights_zero_point)
     : builder_(builder),
       node_(node),
       tail_(float_tail(node)),
       type_(result_type(node.attributes)),
       y_scale_(node.attributes.get_float("y_scale", 1.0F)),
       source_zero_point_(source_zero_point),
+      weights_zero_point_(weights_zero_point),
       result_(result) {
     tail_.scales = std::move(scales);
     size_t binary = 0;
@@ -55,6 +56,7 @@ dnnl::primitive_attr IntegerTail::attributes(bool fused, int channel_mask) const
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     attributes.set_scales_mask(DNNL_ARG_WEIGHTS, tail_.scales.size() == 1 ? 0 : channel_mask);
     if (source_zero_point_ != 0) attributes.set_zero_points_mask(DNNL_ARG_SRC, 0);
+    if (weights_zero_point_ != 0) attributes.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
     if (!fused) return attributes;
     if (type_.dtype != DType::f32) {
         attributes.set_scales_mask(DNNL_ARG_DST, 0);
@@ -96,6 +98,8 @@ void IntegerTail::bind(const dnnl::primitive_desc_base& pd, bool fused,
            Tensor::of<float>({static_cast<int64_t>(tail_.scales.size())}, tail_.scales));
     if (source_zero_point_ != 0)
         number(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, integer(source_zero_point_));
+    if (weights_zero_point_ != 0)
+        number(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_WEIGHTS, integer(weights_zero_point_));
     if (!fused) return;
     if (type_.dtype != DType::f32) {
         number(DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, Tensor::of<float>({1}, {y_scale_}));

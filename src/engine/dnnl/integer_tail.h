@@ -13,7 +13,7 @@ class IntegerTail {
   public:
     //! `result` is the shape the primitive writes. `scales` are those of the sums, one or one per channel.
     IntegerTail(Builder& builder, const Node& node, std::vector<float> scales, int64_t source_zero_point,
-                const Shape& result);
+                const Shape& result, int64_t weights_zero_point = 0);
 
     //! The fused form does everything in the primitive. The plain one writes the scaled sums (and bias) as f32; finish() does
     //! the rest: it is there for post-ops that no fast kernel takes.
@@ -40,7 +40,7 @@ class IntegerTail {
     FloatTail tail_;
     ResultType type_;
     float y_scale_;
-    int64_t source_zero_point_;
+    int64_t source_zero_point_, weights_zero_point_;
     Shape result_;
     int residual_ = -1;  // the post-op that becomes a sum
     float residual_scale_ = 1.0F;

@@ -70,8 +70,7 @@ bool build(Builder& builder, const Node& node) {
     const bool trans_b = node.attributes.get_int("trans_b") != 0;
     const Tensor* weights = builder.constant(node.input(1));
     const Shape& b_shape = builder.shape(node.input(1));
-    if (builder.dtype(node.input(1)) != DType::i8 || node.attributes.get_int("b_zero_point") != 0)
-        return false;
+    if (builder.dtype(node.input(1)) != DType::i8) return false;
 
     const bool flat = b_shape.size() == 2 && !trans_a && operands_flatten(builder, node, builder.shape(y));
     const Shape result_shape = flat ? flattened(builder.shape(y)) : builder.shape(y);
@@ -101,7 +100,8 @@ bool build(Builder& builder, const Node& node) {
     const IntegerTail tail(builder, node,
                            scale_products(node.attributes.get_float("a_scale", 1.0F),
                                           node.attributes.get_floats("b_scale", {1.0F})),
-                           node.attributes.get_int("a_zero_point"), result_shape);
+                           node.attributes.get_int("a_zero_point"), result_shape,
+                           node.attributes.get_int("b_zero_point"));
     const Desc b_any = any_desc(DType::i8, b_view.get_dims());
     const auto make = [&](const Desc& a_desc, const Desc& b_desc,
                           bool fused) -> dnnl::matmul::primitive_desc {
