@@ -12,6 +12,7 @@
 #include "engine/ref_step.h"
 #include "engine/strips.h"
 #include "graph/extract.h"
+#include "ops/broadcast.h"
 #include "ops/movement.h"
 
 namespace kilter::engine {
@@ -81,6 +82,27 @@ class NativeStep : public Step {
     std::function<void(Execution&)> function_;
 };
 
+class ObserveStep : public Step {
+  public:
+    ObserveStep(const Value& value, const Array& array, Shape strides)
+        : value_(value), strides_(std::move(strides)) {
+        op = kernel = "observe";
+        name = value.name();
+        reads = {array};
+    }
+
+    void run(Execution& execution, size_t) const override {
+        const Array& array = reads.front();
+        execution.observer->observe({value_.name(), value_.producer(),
+                                     reinterpret_cast<const float*>(execution.address(array)), array.shape,
+                                     strides_});
+    }
+
+  private:
+    const Value& value_;
+    Shape strides_;
+};
+
 bool is_written(int argument) {
     switch (argument) {
         case DNNL_ARG_DST:  // also DST_0, DST_LAYER
@@ -129,16 +151,16 @@ Array Builder::border_array(int buffer, const Value* value) const {
             !swapped};
 }
 
-Plan Builder::build(const std::vector<const Value*>& outputs, Borders borders) {
+Plan Builder::build(const std::vector<const Value*>& outputs, Borders borders, Observe observe) {
     borders_ = borders;
     for (size_t i = 0; i < known_.nodes.size(); ++i)
         for (const Value* value : values_read(*known_.nodes[i]))
             last_reader_[index(value)] = static_cast<int>(i);
     for (const Value* value : outputs) last_reader_[index(value)] = INT_MAX;
 
-    // A chain runs where its last node stands; what it reads must live until then.
+    // A chain runs where its last node stands; what it reads must live until then. Inside it no value exists as a whole.
     std::vector<StripChain> chains;
-    if (borders == Borders::row_major && !options_.reference)
+    if (borders == Borders::row_major && !options_.reference && observe == Observe::nothing)
         chains = find_strip_chains(graph_, known_, options_.threads);
     std::unordered_map<const Node*, const StripChain*> ends;
     std::unordered_set<const Node*> inside;
@@ -160,6 +182,7 @@ Plan Builder::build(const std::vector<const Value*>& outputs, Borders borders) {
         const int id = add_buffer(buffer);
         plan_.input_buffers.push_back(id);
         register_form(value, border_array(id, value));
+        if (observe == Observe::everything) add_observation(value);
     }
     for (const Node* node : known_.nodes) {
         if (const auto chain = ends.find(node); chain != ends.end()) {
@@ -168,6 +191,9 @@ Plan Builder::build(const std::vector<const Value*>& outputs, Borders borders) {
         } else if (!inside.contains(node)) {
             build_node(*node);
         }
+        if (observe != Observe::nothing)
+            for (const Value* value : node->outputs())
+                if (value != nullptr) add_observation(value);
         ++position_;
     }
     bind_outputs(outputs);
@@ -197,6 +223,21 @@ void Builder::build_node(const Node& node) {
         throw error.in(kilter::describe(node));
     }
     build_reference(node);
+}
+
+// The step comes before those of the next node, so nothing has overwritten the value yet.
+void Builder::add_observation(const Value* value) {
+    if (dtype(value) != DType::f32 || constant(value) != nullptr) return;
+    Array array = any(value);
+    const auto plain = [](const Array& form) {
+        return !form.desc.is_zero() && form.desc.get_format_kind() == dnnl::memory::format_kind::blocked &&
+               form.desc.get_inner_blks().empty();
+    };
+    if (!plain(array)) array = dense(value);
+    Shape strides = plain(array) ? Shape(array.desc.get_strides()) : row_major_strides(array.shape);
+    array.shape = shape(value);
+    strides.resize(array.shape.size());  // oneDNN sees a scalar as one dimension
+    add_step(std::make_unique<ObserveStep>(*value, array, std::move(strides)));
 }
 
 void Builder::build_reference(const Node& node) {

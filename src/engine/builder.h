@@ -52,7 +52,10 @@ enum class Borders { row_major, channels_last };
 class Builder {
   public:
     Builder(const Graph& graph, const Specialized& known, WeightStore& weights, const EngineOptions& options);
-    Plan build(const std::vector<const Value*>& outputs, Borders borders = Borders::row_major);
+    enum class Observe { nothing, results, everything };  // everything: inputs of the graph, too
+    //! With `observe`, steps that show float32 values to the observer of the run follow the steps that compute them.
+    Plan build(const std::vector<const Value*>& outputs, Borders borders = Borders::row_major,
+               Observe observe = Observe::nothing);
 
     // What is known.
     DType dtype(const Value* value) const { return known_.types[index(value)].dtype; }
@@ -107,6 +110,7 @@ class Builder {
     void register_form(const Value* value, const Array& array);
     Array border_array(int buffer, const Value* value) const;
     void build_node(const Node& node);
+    void add_observation(const Value* value);
     void build_reference(const Node& node);
     void bind_outputs(const std::vector<const Value*>& outputs);
     Array new_array(DType dtype, const Shape& shape, const dnnl::memory::desc& desc);

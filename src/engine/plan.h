@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/dnnl/dnnl.h"
+#include "kilter/engine/observer.h"
 #include "kilter/engine/program.h"
 
 namespace kilter::engine {
@@ -82,6 +83,7 @@ class Execution {
     std::vector<Arguments> arguments;           // per step
     std::vector<std::shared_ptr<void>> states;  // per step: what its bind() prepared
     dnnl::stream stream;
+    Observer* observer = nullptr;  // of the run in progress; there when the plan has steps that observe
 
   private:
     const Plan& plan_;

@@ -94,6 +94,12 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs) const {
     return state_->stage->run(inputs);
 }
 
+std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, Observer& observer) const {
+    state_->check(inputs);
+    const engine::ThreadScope threads(state_->options.threads);
+    return state_->stage->run(inputs, &observer);
+}
+
 std::vector<StepReport> Program::profile(const std::vector<Tensor>& inputs, int repetitions) const {
     state_->check(inputs);
     const engine::ThreadScope threads(state_->options.threads);

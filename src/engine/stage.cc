@@ -11,6 +11,7 @@
 #include "engine/micro_batch.h"
 #include "engine/ref/executor.h"
 #include "graph/extract.h"
+#include "ops/broadcast.h"
 
 namespace kilter::engine {
 namespace {
@@ -24,6 +25,12 @@ std::vector<ValueType> types_of(const std::vector<Tensor>& tensors) {
     return types;
 }
 
+void show(Observer& observer, const Value& value, const Tensor& tensor) {
+    if (tensor.dtype() != DType::f32) return;
+    observer.observe({value.name(), value.producer(), tensor.as<float>().data(), tensor.shape(),
+                      row_major_strides(tensor.shape())});
+}
+
 double median(std::vector<double> values) {
     std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
     return values[values.size() / 2];
@@ -33,6 +40,7 @@ double median(std::vector<double> values) {
 
 struct Stage::Entry {
     std::vector<Tensor> shapes;  // views without data: the key
+    bool observed = false;       // the plan shows its values to an observer; part of the key
     Plan plan;
     std::vector<const Value*> computed;     // what the plan computes, in the order of its outputs
     std::vector<Tensor> constants;          // by value id, folded for these shapes
@@ -48,34 +56,36 @@ struct Stage::Entry {
     std::vector<std::unique_ptr<Execution>> idle;
 };
 
-Stage::Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights)
-    : graph_(std::move(graph)), options_(options), weights_(std::move(weights)) {
+Stage::Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights, bool part)
+    : graph_(std::move(graph)), options_(options), weights_(std::move(weights)), part_(part) {
     if (options_.threads <= 0) options_.threads = omp_get_max_threads();
 }
 
-std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs) {
+std::shared_ptr<Stage::Entry> Stage::entry(const std::vector<Tensor>& inputs, bool observed) {
     const std::lock_guard lock(mutex_);
     for (auto position = entries_.begin(); position != entries_.end(); ++position) {
         const std::vector<Tensor>& shapes = (*position)->shapes;
-        if (std::ranges::equal(shapes, inputs, [](const Tensor& a, const Tensor& b) {
+        if ((*position)->observed == observed &&
+            std::ranges::equal(shapes, inputs, [](const Tensor& a, const Tensor& b) {
                 return a.dtype() == b.dtype() && a.shape() == b.shape();
             })) {
             entries_.splice(entries_.begin(), entries_, position);
             return entries_.front();
         }
     }
-    entries_.push_front(compile(inputs));
+    entries_.push_front(compile(inputs, observed));
+    entries_.front()->observed = observed;
     if (entries_.size() > kMostPlans) entries_.pop_back();
     return entries_.front();
 }
 
-std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) const {
+std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs, bool observed) const {
     Specialized known = specialize(graph_, types_of(inputs));
     const int64_t batch = inputs.empty() || inputs[0].rank() == 0 ? 0 : inputs[0].dim(0);
     const Slicing slicing =
         options_.reference ? Slicing{batch, 1} : micro_batch(graph_, known, options_.threads);
     if (slicing.size <= 0 || slicing.size == batch)
-        return compile_whole(inputs, std::move(known), options_.threads);
+        return compile_whole(inputs, std::move(known), options_.threads, observed);
     auto made = std::make_shared<Entry>();
     std::vector<Tensor> part;
     for (const Tensor& tensor : inputs) {
@@ -85,15 +95,15 @@ std::shared_ptr<Stage::Entry> Stage::compile(const std::vector<Tensor>& inputs) 
         shape[0] = slicing.size;
         part.push_back(Tensor::view(tensor.dtype(), std::move(shape), static_cast<const void*>(nullptr)));
     }
-    made->micro =
-        compile_whole(part, specialize(graph_, types_of(part)), slicing.lanes > 1 ? 1 : options_.threads);
+    made->micro = compile_whole(part, specialize(graph_, types_of(part)),
+                                slicing.lanes > 1 ? 1 : options_.threads, observed);
     made->slices = batch / slicing.size;
     made->lanes = slicing.lanes;
     return made;
 }
 
 std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& inputs, Specialized known,
-                                                   int threads) const {
+                                                   int threads, bool observed) const {
     const ThreadScope scope(threads);  // oneDNN divides the work of a primitive when it is made
     EngineOptions options = options_;
     options.threads = threads;
@@ -135,30 +145,35 @@ std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& in
                 std::ranges::find(made->tail_outputs, output.value) == made->tail_outputs.end())
                 made->tail_outputs.push_back(output.value);
         made->tail = std::make_unique<Stage>(
-            extract(graph_, known.rest, made->tail_inputs, made->tail_outputs), options_, weights_);
+            extract(graph_, known.rest, made->tail_inputs, made->tail_outputs), options_, weights_, true);
     }
-    made->plan = Builder(graph_, known, *weights_, options).build(wanted);
+    const Builder::Observe observe = !observed ? Builder::Observe::nothing
+                                     : part_   ? Builder::Observe::results
+                                               : Builder::Observe::everything;
+    made->plan = Builder(graph_, known, *weights_, options).build(wanted, Borders::row_major, observe);
     made->computed = std::move(wanted);
     made->constants = std::move(known.constants);
     made->dynamic = std::move(known.dynamic);
     return made;
 }
 
-std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs) { return run(inputs, 1, nullptr); }
+std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, Observer* observer) {
+    return run(inputs, Audience{.observer = observer});
+}
 
 void Stage::profile(const std::vector<Tensor>& inputs, int repetitions, std::vector<StepReport>& reports) {
-    run(inputs, repetitions, &reports);
+    run(inputs, Audience{.repetitions = repetitions, .reports = &reports});
 }
 
 size_t Stage::arena_bytes(const std::vector<Tensor>& inputs) {
-    const std::shared_ptr<Entry> current = entry(inputs);
+    const std::shared_ptr<Entry> current = entry(inputs, false);
     if (current->micro == nullptr) return current->plan.arena_bytes;
     return current->micro->plan.arena_bytes * static_cast<size_t>(current->lanes);
 }
 
 // Runs the plan of `entry` into `outputs`, which are allocated here when there are none yet.
 void Stage::execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
-                    int repetitions, std::vector<StepReport>* reports) {
+                    const Audience& audience) {
     std::unique_ptr<Execution> execution;
     {
         const std::lock_guard lock(entry.mutex);
@@ -177,25 +192,26 @@ void Stage::execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector
             outputs.emplace_back(plan.output_types[i].dtype, plan.output_types[i].static_shape());
         execution->set_external(plan.output_buffers[i], outputs[i].raw_mutable());
     }
-    if (reports == nullptr) {
+    execution->observer = audience.observer;
+    if (audience.reports == nullptr) {
         execution->run();
     } else {
         std::vector<std::vector<double>> times(plan.steps.size());
-        for (int i = 0; i < repetitions; ++i) {
+        for (int i = 0; i < audience.repetitions; ++i) {
             const std::vector<double> run = execution->run_timed();
             for (size_t step = 0; step < run.size(); ++step) times[step].push_back(run[step]);
         }
         for (size_t i = 0; i < plan.steps.size(); ++i) {
             const Step& step = *plan.steps[i];
-            reports->push_back({step.name, step.op, step.kernel, step.shape, median(times[i])});
+            audience.reports->push_back({step.name, step.op, step.kernel, step.shape, median(times[i])});
         }
     }
     const std::lock_guard lock(entry.mutex);
     entry.idle.push_back(std::move(execution));
 }
 
-std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs, int repetitions,
-                                             std::vector<StepReport>* reports) {
+std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs,
+                                             const Audience& audience) {
     Entry& part = *whole.micro;
     const auto slice = [](const Tensor& tensor, const Shape& shape, int64_t index) {
         const size_t bytes = byte_count(tensor.dtype(), element_count(shape));
@@ -216,7 +232,9 @@ std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Ten
             from.push_back(slice(inputs[i], part.shapes[i].shape(), index));
         for (size_t i = 0; i < computed.size(); ++i)
             to.push_back(slice(computed[i], part.plan.output_types[i].static_shape(), index));
-        execute(part, from, to, repetitions, index == 0 ? reports : nullptr);
+        Audience here = audience;
+        if (index != 0) here.reports = nullptr;
+        execute(part, from, to, here);
     };
     // Inside a parallel region every parallel loop of a kernel runs on the thread that meets it.
     std::exception_ptr failure;
@@ -231,8 +249,8 @@ std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Ten
     }
     if (failure != nullptr) std::rethrow_exception(failure);
     // Every slice takes the same time: the report speaks of the whole batch.
-    if (reports != nullptr)
-        for (StepReport& report : *reports)
+    if (audience.reports != nullptr)
+        for (StepReport& report : *audience.reports)
             report.milliseconds *= static_cast<double>(whole.slices) / whole.lanes;
     std::vector<Tensor> outputs;
     for (const Graph::Output& output : graph_.outputs()) {
@@ -242,12 +260,11 @@ std::vector<Tensor> Stage::run_micro_batches(Entry& whole, const std::vector<Ten
     return outputs;
 }
 
-std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetitions,
-                               std::vector<StepReport>* reports) {
-    const std::shared_ptr<Entry> current = entry(inputs);
-    if (current->micro != nullptr) return run_micro_batches(*current, inputs, repetitions, reports);
+std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, const Audience& audience) {
+    const std::shared_ptr<Entry> current = entry(inputs, audience.observer != nullptr);
+    if (current->micro != nullptr) return run_micro_batches(*current, inputs, audience);
     std::vector<Tensor> computed;
-    execute(*current, inputs, computed, repetitions, reports);
+    execute(*current, inputs, computed, audience);
 
     std::unordered_map<const Value*, Tensor> values;
     for (size_t i = 0; i < computed.size(); ++i) values[current->computed[i]] = std::move(computed[i]);
@@ -264,14 +281,19 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, int repetition
         for (const Value* value : node->inputs())
             arguments.push_back(value == nullptr ? Tensor() : find(*value));
         std::vector<Tensor> results = ref::run_node(*node, arguments, find);
-        for (size_t i = 0; i < results.size(); ++i)
-            if (const Value* value = node->output(i)) values[value] = std::move(results[i]);
-        if (reports != nullptr) reports->push_back({node->name, node->op(), "ref", "dynamic", 0});
+        for (size_t i = 0; i < results.size(); ++i) {
+            const Value* value = node->output(i);
+            if (value == nullptr) continue;
+            if (audience.observer != nullptr) show(*audience.observer, *value, results[i]);
+            values[value] = std::move(results[i]);
+        }
+        if (audience.reports != nullptr)
+            audience.reports->push_back({node->name, node->op(), "ref", "dynamic", 0});
     }
     if (current->tail != nullptr) {
         std::vector<Tensor> arguments;
         for (const Value* value : current->tail_inputs) arguments.push_back(find(*value));
-        std::vector<Tensor> results = current->tail->run(arguments, repetitions, reports);
+        std::vector<Tensor> results = current->tail->run(arguments, audience);
         for (size_t i = 0; i < results.size(); ++i) values[current->tail_outputs[i]] = std::move(results[i]);
     }
     std::vector<Tensor> outputs;

@@ -13,29 +13,36 @@ namespace kilter::engine {
 
 class Stage {
   public:
-    Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights);
+    //! `part`: of a larger graph, whose own inputs were observed already.
+    Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights, bool part = false);
 
     const Graph& graph() const { return graph_; }
-    std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+    std::vector<Tensor> run(const std::vector<Tensor>& inputs, Observer* observer = nullptr);
     void profile(const std::vector<Tensor>& inputs, int repetitions, std::vector<StepReport>& reports);
     size_t arena_bytes(const std::vector<Tensor>& inputs);
 
   private:
     struct Entry;
-    std::shared_ptr<Entry> entry(const std::vector<Tensor>& inputs);
-    std::shared_ptr<Entry> compile(const std::vector<Tensor>& inputs) const;
-    std::shared_ptr<Entry> compile_whole(const std::vector<Tensor>& inputs, Specialized known,
-                                         int threads) const;
-    std::vector<Tensor> run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs, int repetitions,
-                                          std::vector<StepReport>* reports);
+    //! Who looks at a run besides the caller.
+    struct Audience {
+        int repetitions = 1;
+        std::vector<StepReport>* reports = nullptr;
+        Observer* observer = nullptr;
+    };
+    std::shared_ptr<Entry> entry(const std::vector<Tensor>& inputs, bool observed);
+    std::shared_ptr<Entry> compile(const std::vector<Tensor>& inputs, bool observed) const;
+    std::shared_ptr<Entry> compile_whole(const std::vector<Tensor>& inputs, Specialized known, int threads,
+                                         bool observed) const;
+    std::vector<Tensor> run_micro_batches(Entry& whole, const std::vector<Tensor>& inputs,
+                                          const Audience& audience);
     void execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
-                 int repetitions, std::vector<StepReport>* reports);
-    std::vector<Tensor> run(const std::vector<Tensor>& inputs, int repetitions,
-                            std::vector<StepReport>* reports);
+                 const Audience& audience);
+    std::vector<Tensor> run(const std::vector<Tensor>& inputs, const Audience& audience);
 
     Graph graph_;
     EngineOptions options_;
     std::shared_ptr<WeightStore> weights_;
+    bool part_;
     std::mutex mutex_;
     std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
 };

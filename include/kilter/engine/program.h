@@ -10,6 +10,8 @@
 
 namespace kilter {
 
+class Observer;
+
 struct EngineOptions {
     int threads = 0;         // threads within one run; 0: all cores this process may use
     bool optimize = true;    // run the passes; off, every operator of the source model runs as it stands
@@ -46,6 +48,8 @@ class Program {
     //! Inputs in the order of inputs(), row-major; they are read in place. Outputs own their memory. Thread-safe.
     //! Throws Error when a type, rank or fixed dimension does not fit.
     std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
+    //! The same, and shows every float32 value to `observer` (kilter/engine/observer.h).
+    std::vector<Tensor> run(const std::vector<Tensor>& inputs, Observer& observer) const;
 
     //! Median time of every step over `repetitions` runs.
     std::vector<StepReport> profile(const std::vector<Tensor>& inputs, int repetitions = 10) const;
