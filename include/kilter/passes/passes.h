@@ -26,4 +26,8 @@ void canonicalize(Model& model);
 //! Runs all passes until nothing changes (with a bound on rounds), then sorts and infers types.
 void optimize(Graph& graph);
 
+//! The opposite of fusing: kilter's own operators, and those of the newest opsets, become standard ones that every runtime
+//! knows. For files; not one of passes().
+bool expand_fused(Graph& graph);
+
 }  // namespace kilter
