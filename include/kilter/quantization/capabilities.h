@@ -21,6 +21,7 @@ Precision precision(std::string_view name);  // throws Error listing the names
 enum class Role {
     must,         // the reason to quantize: products and convolutions
     eligible,     // computes on integers, worth it between operators that do so anyway: additions, averages
+    attached,     // activation that becomes part of the operator before it
     transparent,  // moves integers without changing them: input and output share one parameter set
 };
 

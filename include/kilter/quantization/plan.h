@@ -56,8 +56,15 @@ struct Override {
     Choice choice;
 };
 
+//! full: every operator with an integer kernel is quantized. smart: convolutions, products and attention are; others only
+//! between two of them, connected through quantizable operators. The words and their meaning are MXNet's.
+enum class Mode { smart, full };
+std::string_view name(Mode mode);
+Mode mode(std::string_view name);
+
 class Plan {
   public:
+    Mode mode = Mode::smart;
     std::vector<OperatorPlan> operators;  // in the order of the graph
 
     const OperatorPlan* find(std::string_view name) const;
@@ -81,12 +88,6 @@ class Plan {
 
 //! One line for every operator that differs; empty when none does.
 std::string diff(const Plan& before, const Plan& after);
-
-//! full: every operator with an integer kernel is quantized. smart: convolutions, products and attention are; others only
-//! between two of them, connected through quantizable operators. The words and their meaning are MXNet's.
-enum class Mode { smart, full };
-std::string_view name(Mode mode);
-Mode mode(std::string_view name);
 
 //! The plan before any override, for an optimized graph. Operators without a name are called by their output.
 Plan default_plan(const Graph& graph, Mode mode = Mode::smart);

@@ -71,13 +71,14 @@ struct QuantizedModel {
 };
 
 //! Brings a model as read to the form that is calibrated and quantized: canonical, optimized, and what the recipes and the
-//! target ask for. Calibrate the result, then quantize it.
-void prepare(Model& model, const QuantizeOptions& options = {});
+//! target ask for. Calibrate the result as it is (EngineOptions::optimize off), then quantize it. Returns notes for the report.
+//! Throws Error when the model is quantized already.
+std::vector<std::string> prepare(Model& model, const QuantizeOptions& options = {});
 
 //! The plan that quantize() would use for a prepared graph.
 Plan make_plan(const Graph& graph, const QuantizeOptions& options = {});
 
-//! Quantizes a prepared model. Throws Error when the plan does not fit the graph or the statistics are of another model.
+//! Quantizes a prepared model; all recipes but SmoothQuant. Throws Error when the plan does not fit the graph or the statistics are of another model.
 QuantizedModel quantize(Model model, const Stats& stats, const QuantizeOptions& options = {});
 
 //! The whole way from a model as read: prepares it, calls `calibrate` with it, quantizes. SmoothQuant calibrates twice.
