@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "engine/stage.h"
 #include "kilter/passes/passes.h"
+#include "passes/list.h"
 
 namespace kilter {
 
@@ -66,6 +67,7 @@ Program::Program(Model model, EngineOptions options) : state_(std::make_unique<S
         for (const Value* value : model.graph.inputs())
             state_->inputs.push_back({value->name(), value->type});
         if (options.optimize) optimize(model.graph);
+        if (!options.reference && !engine::has_bf16()) widen_bf16(model.graph);
         for (const Graph::Output& output : model.graph.outputs()) {
             const ValueType& inferred = output.value->type;
             state_->outputs.push_back(

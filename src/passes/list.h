@@ -28,4 +28,7 @@ bool lower_quantized(Graph& graph);
 bool tabulate_quantized(Graph& graph);
 bool fold_dequantized(Graph& graph);
 
+//! Not part of `optimize`: for CPUs that do not multiply bfloat16.
+bool widen_bf16(Graph& graph);
+
 }  // namespace kilter

@@ -54,6 +54,17 @@ bool has_neutral_constant(const Graph& graph, const Node& node) {
     return scalar && scalar->c == neutral;
 }
 
+// What a cast back to the type before a widening cast returns: bf16 to f32 and back loses nothing.
+Value* before_widening(const Node& cast) {
+    const Node* first = produced_by(cast.input(0), "Cast");
+    if (first == nullptr) return nullptr;
+    const DType narrow = first->input(0)->type.dtype;
+    const DType wide = cast.input(0)->type.dtype;
+    const bool widens =
+        (narrow == DType::bf16 || narrow == DType::f16) && (wide == DType::f32 || wide == DType::f64);
+    return widens && cast.output()->type.dtype == narrow ? first->input(0) : nullptr;
+}
+
 // The input that `node` returns; null when it does something.
 Value* returned_input(const Graph& graph, const Node& node) {
     Value* x = node.input(0);
@@ -61,8 +72,10 @@ Value* returned_input(const Graph& graph, const Node& node) {
     if (x == nullptr) return nullptr;
     if (node.is("Identity")) return x;
     if (node.is("Dropout")) return is_inference_dropout(graph, node) ? x : nullptr;
-    if (node.is("Cast"))
-        return x->type.dtype != DType::undefined && x->type.dtype == node.output()->type.dtype ? x : nullptr;
+    if (node.is("Cast")) {
+        if (x->type.dtype != DType::undefined && x->type.dtype == node.output()->type.dtype) return x;
+        return before_widening(node);
+    }
     if (is_any(node, {"Reshape", "Flatten"})) return reshapes_to_itself(node) ? x : nullptr;
     if (node.is("Transpose")) return is_identity_transpose(node) ? x : nullptr;
     if (node.is("Slice")) return is_full_slice(graph, node) ? x : nullptr;

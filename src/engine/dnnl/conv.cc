@@ -129,11 +129,12 @@ bool build_primitive(Builder& builder, const Convolution& conv, bool transposed)
     const ConvGeometry& geometry = conv.geometry;
     const Shape& x_shape = builder.shape(conv.x);
     const Shape& y_shape = builder.shape(conv.y);
-    const Desc view = weights_view(DType::f32, builder.shape(conv.weights), geometry.groups, transposed);
-    const Desc weights_any(view.get_dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    const DType dtype = builder.dtype(conv.x);
+    const Desc view = weights_view(dtype, builder.shape(conv.weights), geometry.groups, transposed);
+    const Desc weights_any(view.get_dims(), dnnl_type(dtype), dnnl::memory::format_tag::any);
     FusedPostOps fused(builder, conv.node, conv.ops, y_shape);
     fused.accumulate(fused.can_accumulate({conv.x, conv.weights}));
-    const Desc bias_desc = conv.bias == nullptr ? Desc() : dense_desc(DType::f32, builder.shape(conv.bias));
+    const Desc bias_desc = conv.bias == nullptr ? Desc() : dense_desc(dtype, builder.shape(conv.bias));
     const auto algorithm =
         transposed ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct;
 
@@ -151,10 +152,9 @@ bool build_primitive(Builder& builder, const Convolution& conv, bool transposed)
     do {
         --count;
         if (isa() == Isa::avx512)
-            pd =
-                make(channels_last_desc(DType::f32, x_shape), channels_last_desc(DType::f32, y_shape), count);
+            pd = make(channels_last_desc(dtype, x_shape), channels_last_desc(dtype, y_shape), count);
         if (!pd || !acceptable(pd.impl_info_str()))
-            pd = make(any_desc(DType::f32, x_shape), any_desc(DType::f32, y_shape), count);
+            pd = make(any_desc(dtype, x_shape), any_desc(dtype, y_shape), count);
     } while ((!pd || !acceptable(pd.impl_info_str())) && count > 0);
     if (!pd) return false;
     if (count == 0) fused.accumulate(false);
@@ -167,7 +167,7 @@ bool build_primitive(Builder& builder, const Convolution& conv, bool transposed)
         Array weights_now = builder.dense(conv.weights);
         weights_now.desc = view;
         if (view != pd.weights_desc()) {
-            const Array packed = builder.temporary(DType::f32, weights_now.shape, pd.weights_desc());
+            const Array packed = builder.temporary(dtype, weights_now.shape, pd.weights_desc());
             builder.add_reorder(weights_now, packed);
             weights_now = packed;
         }
@@ -192,8 +192,9 @@ bool build(Builder& builder, const Node& node, bool transposed) {
     const Value* x = node.input(0);
     const Value* weights = node.input(1);
     const Value* y = node.output(0);
-    if (builder.dtype(x) != DType::f32 || builder.dtype(weights) != DType::f32 || builder.shape(x).size() > 5)
-        return false;
+    const DType dtype = builder.dtype(x);
+    if (dtype != DType::f32 && (dtype != DType::bf16 || !has_bf16())) return false;
+    if (builder.dtype(weights) != dtype || builder.shape(x).size() > 5) return false;
     const auto geometry =
         conv_geometry(node, builder.shape(x), builder.shape(weights), builder.shape(y), transposed);
     if (!geometry) return false;
@@ -205,7 +206,8 @@ bool build(Builder& builder, const Node& node, bool transposed) {
                            *geometry,
                            node.domain().empty() ? std::vector<PostOp>{} : post_ops(node)};
     if (transposed) return build_primitive<dnnl::deconvolution_forward>(builder, conv, true);
-    return build_winograd(builder, conv) || build_primitive<dnnl::convolution_forward>(builder, conv, false);
+    return (dtype == DType::f32 && build_winograd(builder, conv)) ||
+           build_primitive<dnnl::convolution_forward>(builder, conv, false);
 }
 
 bool build_conv(Builder& builder, const Node& node) { return build(builder, node, false); }

@@ -86,4 +86,13 @@ bool is_packed(const dnnl::memory::desc& desc) {
 
 bool is_reference(const std::string& implementation) { return implementation.starts_with("ref"); }
 
+bool has_bf16() {
+    static const bool found = [] {
+        const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+        const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+        return (isa & wanted) == wanted;
+    }();
+    return found;
+}
+
 }  // namespace kilter::engine

@@ -30,4 +30,7 @@ bool equivalent(const dnnl::memory::desc& a, const dnnl::memory::desc& b);
 
 bool is_reference(const std::string& implementation);
 
+//! Does this CPU multiply bfloat16? Without it products of bfloat16 run through float32.
+bool has_bf16();
+
 }  // namespace kilter::engine

@@ -64,8 +64,10 @@ bool usable(const dnnl::matmul::primitive_desc& pd) { return pd && !is_reference
 
 bool build_product(Builder& builder, const Node& node, const Product& product, std::vector<PostOp> ops) {
     const Value* y = node.output(0);
+    const DType dtype = builder.dtype(y);
+    if (dtype != DType::f32 && (dtype != DType::bf16 || !has_bf16())) return false;
     for (const Value* value : {product.a, product.b, y})
-        if (builder.dtype(value) != DType::f32 || builder.shape(value).size() < 2) return false;
+        if (builder.dtype(value) != dtype || builder.shape(value).size() < 2) return false;
     const Tensor* weights = builder.constant(product.b);
     const Shape& a_shape = builder.shape(product.a);
     const Shape& b_shape = builder.shape(product.b);
@@ -84,11 +86,11 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
         !a.desc.get_inner_blks().empty())
         a = builder.dense(product.a);
     if (flat)
-        a.desc = dense_desc(DType::f32, flattened(a_shape));
+        a.desc = dense_desc(dtype, flattened(a_shape));
     else
         a.desc = with_rank(product.trans_a ? transposed(a.desc) : a.desc, rank);
 
-    Desc b_view = weights != nullptr ? dense_desc(DType::f32, b_shape) : Desc();
+    Desc b_view = weights != nullptr ? dense_desc(dtype, b_shape) : Desc();
     Array b;
     if (weights == nullptr) {
         b = builder.any(product.b);
@@ -101,12 +103,12 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
         Shape dims(rank, 1);
         dims.back() = builder.shape(product.bias).empty() ? 1 : builder.shape(product.bias).back();
         if (dims.back() != result_shape.back()) return false;
-        bias_desc = dense_desc(DType::f32, dims);
+        bias_desc = dense_desc(dtype, dims);
     }
     FusedPostOps fused(builder, node, std::move(ops), result_shape);
     fused.accumulate(fused.can_accumulate({product.a, product.b}));
-    const Desc y_desc = dense_desc(DType::f32, result_shape);
-    const Desc b_any(b_view.get_dims(), dnnl::memory::data_type::f32, Tag::any);
+    const Desc y_desc = dense_desc(dtype, result_shape);
+    const Desc b_any(b_view.get_dims(), dnnl_type(dtype), Tag::any);
 
     dnnl::matmul::primitive_desc pd;
     bool packed = false;
@@ -117,7 +119,7 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
         pd = make(a.desc, weights != nullptr ? b_any : b_view, bias_desc, y_desc, attributes);
         if (usable(pd)) break;
         // A strided view that no fast kernel takes is copied to row-major first.
-        pd = make(dense_desc(DType::f32, a.desc.get_dims()), b_any, bias_desc, y_desc, attributes);
+        pd = make(dense_desc(dtype, a.desc.get_dims()), b_any, bias_desc, y_desc, attributes);
         packed = usable(pd);
     } while (!usable(pd) && count > 0);
     if (!pd) return false;
@@ -125,7 +127,7 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
 
     std::vector<Builder::Argument> arguments;
     if (packed && a.desc != pd.src_desc()) {
-        const Array copy = builder.temporary(DType::f32, a.shape, pd.src_desc());
+        const Array copy = builder.temporary(dtype, a.shape, pd.src_desc());
         builder.add_reorder(a, copy);
         a = copy;
     }
@@ -135,7 +137,7 @@ bool build_product(Builder& builder, const Node& node, const Product& product, s
     } else {
         b.desc = b_view;
         if (b_view != pd.weights_desc()) {
-            const Array copy = builder.temporary(DType::f32, b.shape, pd.weights_desc());
+            const Array copy = builder.temporary(dtype, b.shape, pd.weights_desc());
             builder.add_reorder(b, copy);
             b = copy;
         }

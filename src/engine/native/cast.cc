@@ -144,8 +144,14 @@ bool build(Builder& builder, const Node& node) {
     }
     const Convert convert = converter(from, to);
     if (convert == nullptr) return false;
-    const Array source = builder.dense(x);
-    const Array result = builder.dense_result(y);
+    // Elements are converted where they lie: any order without gaps or padding will do.
+    Array source = builder.any(x);
+    const bool in_place = !source.desc.is_zero() && dnnl_type(to) != dnnl::memory::data_type::undef &&
+                          source.desc.get_inner_nblks() == 0 && is_packed(source.desc);
+    if (!in_place) source = builder.dense(x);
+    const Array result =
+        in_place ? builder.result(y, {source.desc.get_dims(), dnnl_type(to), source.desc.get_strides()})
+                 : builder.dense_result(y);
     const int64_t size = element_count(source.shape);
     const size_t width_from = byte_count(from, 1);
     const size_t width_to = byte_count(to, 1);
