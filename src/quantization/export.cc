@@ -1,8 +1,8 @@
 // The QDQ graph as a file that other runtimes read, and back.
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "kilter/formats/onnx.h"
@@ -169,6 +169,17 @@ void set_opset(Model& model) {
     model.ir_version = opset > kCanonicalOpset ? model.ir_version : ir_version_for(opset);
 }
 
+// ONNX Runtime refuses two operators of one name, and spelling out an operator makes several of a kind.
+void make_names_unique(Graph& graph) {
+    std::unordered_set<std::string> taken;
+    for (const auto& node : graph.nodes()) {
+        const std::string stem = node->name.empty() ? node->op() : node->name;
+        std::string candidate = stem;
+        for (int i = 1; !taken.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", stem, i);
+        node->name = std::move(candidate);
+    }
+}
+
 std::string ranges_json(const QuantizeReport& report) {
     Json json = Json::object();
     for (const ValueReport& value : report.values)
@@ -197,6 +208,7 @@ Model export_model(const QuantizedModel& quantized) {
     Model model = clone(quantized.model);
     expand_fused(model.graph);
     infer_types(model.graph);
+    make_names_unique(model.graph);
     set_opset(model);
     model.producer_name = "kilter";
     model.producer_version = KILTER_VERSION;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kilter/formats/onnx.h"
 #include "quantization/testing.h"
 
@@ -55,7 +57,9 @@ TEST(Export, AttentionIsReadableByRuntimesThatFuseAtPairs) {
     const Quantized done = net.quantize();
     const Model model = read_back(export_model(done.result));
     // Every product reads dequantized values on both sides, the transposed keys and the probabilities too.
+    std::set<std::string> names;
     for (const auto& node : model.graph.nodes()) {
+        EXPECT_TRUE(names.insert(node->name).second) << node->name;
         if (!node->is("MatMul")) continue;
         EXPECT_NE(produced_by_dequantize(node->input(0)), nullptr) << describe(*node);
         EXPECT_NE(produced_by_dequantize(node->input(1)), nullptr) << describe(*node);
