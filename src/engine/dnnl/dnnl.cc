@@ -4,8 +4,15 @@
 
 namespace kilter::engine {
 
+// Generated code is kept for programs that differ in a few operators only, as a search over precisions makes them; oneDNN's
+// own limit of 1024 is a handful of large models.
+constexpr int kKeptPrimitives = 8192;
+
 const dnnl::engine& cpu() {
-    static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    static const dnnl::engine engine = [] {
+        dnnl::set_primitive_cache_capacity(kKeptPrimitives);
+        return dnnl::engine(dnnl::engine::kind::cpu, 0);
+    }();
     return engine;
 }
 
