@@ -47,6 +47,43 @@ std::string describe(const dnnl::memory::desc& desc) {
     return text;
 }
 
+// What the programs of this process have packed and still use. Variants of one model, as a search over precisions compiles them
+// by the hundred, differ in a few operators: the others find their weights here.
+class LivingWeights {
+  public:
+    std::shared_ptr<const void> get(const Tensor& source, const std::string& key,
+                                    const WeightStore::Make& make) {
+        const Key place{source.raw(), key};
+        {
+            const std::lock_guard lock(mutex_);
+            if (const auto found = entries_.find(place); found != entries_.end())
+                if (auto bytes = found->second.lock()) return bytes;
+        }
+        // The source lives as long as what was made from it, so that no other tensor gets its address.
+        const std::shared_ptr<const void> made = make();
+        const std::shared_ptr<const void> bytes(made.get(), [made, source](const void*) {});
+        const std::lock_guard lock(mutex_);
+        if (entries_.size() >= sweep_at_) {
+            std::erase_if(entries_, [](const auto& entry) { return entry.second.expired(); });
+            sweep_at_ = 2 * entries_.size() + kFewEntries;
+        }
+        entries_[place] = bytes;
+        return bytes;
+    }
+
+  private:
+    using Key = std::pair<const void*, std::string>;
+    static constexpr size_t kFewEntries = 256;
+    std::mutex mutex_;
+    std::map<Key, std::weak_ptr<const void>> entries_;
+    size_t sweep_at_ = kFewEntries;
+};
+
+LivingWeights& living_weights() {
+    static LivingWeights weights;
+    return weights;
+}
+
 class PrimitiveStep : public Step {
   public:
     PrimitiveStep(dnnl::primitive primitive, std::vector<Builder::Argument> arguments)
@@ -122,7 +159,8 @@ std::shared_ptr<const void> WeightStore::get(const Tensor& source, const std::st
     const auto [begin, end] = entries_.equal_range(source.raw());
     for (auto entry = begin; entry != end; ++entry)
         if (entry->second.key == key) return entry->second.bytes;
-    return entries_.emplace(source.raw(), Entry{source, key, make()})->second.bytes;
+    std::shared_ptr<const void> bytes = living_weights().get(source, key, make);
+    return entries_.emplace(source.raw(), Entry{source, key, std::move(bytes)})->second.bytes;
 }
 
 RegisterKernel::RegisterKernel(std::string_view op, BuildFunction build, std::string_view domain) {

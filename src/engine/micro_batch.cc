@@ -86,7 +86,7 @@ class Samples {
             return std::ranges::find(names, op) != names.end();
         };
         if (node.domain() == kKilterDomain) {
-            if (op == "Conv" || op == "ConvTranspose" || op == "QConv")
+            if (op == "Conv" || op == "ConvTranspose" || op == "QConv" || op == "QConvTranspose")
                 return only_first_batched(node, 3) && broadcasts(node, 3);
             if (op == "MatMul" || op == "QMatMul") return product(node) && broadcasts(node, 3);
             if (op == "QAdd" || op == "QMul") return broadcasts(node, 0);

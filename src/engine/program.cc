@@ -20,7 +20,6 @@ int available_cores() {
 struct Program::State {
     EngineOptions options;
     std::vector<Port> inputs, outputs;
-    std::shared_ptr<engine::WeightStore> weights;
     std::unique_ptr<engine::Stage> stage;
 
     void check(const std::vector<Tensor>& given) const;
@@ -58,14 +57,7 @@ void Program::State::check(const std::vector<Tensor>& given) const {
     }
 }
 
-Program::Program(Model model, EngineOptions options)
-    : Program(std::move(model), options, static_cast<const State*>(nullptr)) {}
-
-Program::Program(Model model, EngineOptions options, const Program& relative)
-    : Program(std::move(model), options, relative.state_.get()) {}
-
-Program::Program(Model model, EngineOptions options, const State* relative)
-    : state_(std::make_unique<State>()) {
+Program::Program(Model model, EngineOptions options) : state_(std::make_unique<State>()) {
     if (options.threads <= 0) options.threads = available_cores();
     state_->options = options;
     try {
@@ -85,8 +77,8 @@ Program::Program(Model model, EngineOptions options, const State* relative)
         if (model.source.empty()) throw;
         throw error.in(model.source);
     }
-    state_->weights = relative != nullptr ? relative->weights : std::make_shared<engine::WeightStore>();
-    state_->stage = std::make_unique<engine::Stage>(std::move(model.graph), options, state_->weights);
+    state_->stage = std::make_unique<engine::Stage>(std::move(model.graph), options,
+                                                    std::make_shared<engine::WeightStore>());
 }
 
 Program::~Program() = default;

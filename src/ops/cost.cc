@@ -85,7 +85,8 @@ Count multiply_accumulates(const Node& node) {
     if (is_one_of(node, {"Conv", "ConvInteger", "DeformConv", "QConv"}))
         return convolution(node.output(), node.input(1));
     if (is_one_of(node, {"QLinearConv"})) return convolution(node.output(), node.input(3));
-    if (is_one_of(node, {"ConvTranspose"})) return convolution(node.input(0), node.input(1));
+    if (is_one_of(node, {"ConvTranspose", "QConvTranspose"}))
+        return convolution(node.input(0), node.input(1));
     if (is_one_of(node, {"MatMul", "MatMulInteger", "QLinearMatMul", "QMatMul"}))
         return matrix_product(node, node.input(0), node.attributes.get_int("trans_a") != 0);
     if (is_one_of(node, {"Gemm"}))

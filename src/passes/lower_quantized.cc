@@ -91,15 +91,20 @@ bool has_float_bias(const Node& node) {
 }
 
 bool lower_conv(Graph& graph, Node& conv) {
+    // Groups of a transposed convolution share the scales of its second axis: one for all is the common case.
+    const bool transposed = conv.op() == "ConvTranspose";
     const auto x = dequantized(graph, conv.input(0));
-    const auto weights = dequantized_weights(graph, conv.input(1), 0);
+    const auto weights = dequantized_weights(graph, conv.input(1), transposed ? 1 : 0);
+    if (weights && transposed && weights->scales.size() > 1 && conv.attributes.get_int("group", 1) != 1)
+        return false;
     if (!x || !weights || !has_float_bias(conv) || rank_of(conv.input(0)) < 3 || rank_of(conv.input(0)) > 5)
         return false;
     Attributes attributes = conv.attributes;
     attributes.set("x_scale", x->parameters.scale);
     attributes.set("x_zero_point", x->parameters.zero_point);
     attributes.set("w_scale", weights->scales);
-    replace_product(graph, conv, "QConv", {x->integers, weights->integers}, std::move(attributes));
+    replace_product(graph, conv, transposed ? "QConvTranspose" : "QConv", {x->integers, weights->integers},
+                    std::move(attributes));
     return true;
 }
 
@@ -259,7 +264,8 @@ bool lower_layer_norm(Graph& graph, Node& node) {
 
 //! Follows docs/arithmetic.md, "Requantization"; what does not fit stays a float operator behind its DequantizeLinear.
 bool lower_quantized(Graph& graph) {
-    bool changed = rewrite(graph, {"Conv", "kilter.Conv"}, lower_conv);
+    bool changed =
+        rewrite(graph, {"Conv", "kilter.Conv", "ConvTranspose", "kilter.ConvTranspose"}, lower_conv);
     changed = rewrite(graph, {"kilter.MatMul"}, lower_matmul_quantized) || changed;
     changed = rewrite(graph, {"kilter.Attention"}, lower_attention) || changed;
     changed = rewrite(graph, {"Add", "Mul"}, lower_arithmetic) || changed;

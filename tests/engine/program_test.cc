@@ -130,16 +130,6 @@ TEST(Program, PlansTheRestWhenShapesAppearAtRunTime) {
     EXPECT_EQ(program.run({none})[0].shape(), (Shape{0}));
 }
 
-TEST(Program, SharesWeightsWithARelative) {
-    const std::vector<Tensor> inputs{random(DType::f32, {1, 16, 9, 9}, 4)};
-    const Graph graph = residual_network();
-    auto first = std::make_unique<Program>(model_of(graph.clone()));
-    const std::vector<Tensor> wanted = first->run(inputs);
-    const Program second(model_of(graph.clone()), {}, *first);
-    first.reset();
-    expect_close(second.run(inputs), wanted, 0.0);
-}
-
 TEST(Program, SaysWhatIsWrongWithAnInput) {
     const Program program(model_of(residual_network()));
     EXPECT_NE(error_of(program, {}).find("takes 1 inputs, 0 were given"), std::string::npos);

@@ -250,6 +250,32 @@ TEST(QuantizedConv, KeepsAFloatOperatorWhereOnlyTheWeightsAreQuantized) {
     graph.expect_float_meaning(1e-3);
 }
 
+TEST(QuantizedConvTranspose, GivesTheBitsOfTheScalarKernel) {
+    struct Case {
+        Shape x, weights, strides, pads;
+        int64_t groups;
+        int axis;
+    };
+    for (const Case& c : {Case{{1, 16, 5, 6}, {16, 24, 2, 2}, {2, 2}, {0, 0, 0, 0}, 1, 1},
+                          Case{{2, 7, 5, 6}, {7, 9, 3, 3}, {2, 1}, {1, 0, 0, 1}, 1, 1},
+                          Case{{1, 12, 4, 4}, {12, 4, 4, 4}, {2, 2}, {1, 1, 1, 1}, 3, -1}})
+        for (const Affine& source : {Affine{0.05F, 0}, Affine{0.05F, 77}}) {
+            SCOPED_TRACE(to_string(c.x));
+            QdqGraph graph;
+            Attributes attributes = with("strides", c.strides);
+            attributes.set("pads", c.pads);
+            attributes.set("group", c.groups);
+            Value* x = graph.both(graph.input(c.x), source);
+            Value* y = graph.op("ConvTranspose",
+                                {x, graph.weights(c.weights, c.axis), graph.bias(c.weights[1] * c.groups)},
+                                attributes);
+            graph.output(graph.quantize(graph.op("Relu", {y}), {0.31F, 0}));
+            EXPECT_EQ(graph.count("QConvTranspose"), 1);
+            graph.expect_same_bits();
+            graph.expect_float_meaning(1.0);
+        }
+}
+
 TEST(QuantizedConv, RunsAnyBatchOfADynamicModel) {
     for (const int64_t batch : {1, 3}) {
         QdqGraph graph;

@@ -36,9 +36,6 @@ class Program {
   public:
     //! Takes a model as read: brings it to canonical form, optimizes it and checks it. Throws Error.
     explicit Program(Model model, EngineOptions options = {});
-    //! The same for a variant of a model that `relative` was made from: weights that both have (the same memory) are packed
-    //! once and shared, and so is generated code. Changing the plan of one operator costs little more than that operator.
-    Program(Model model, EngineOptions options, const Program& relative);
     ~Program();
     Program(Program&&) noexcept;
     Program& operator=(Program&&) noexcept;
@@ -62,7 +59,6 @@ class Program {
 
   private:
     struct State;
-    Program(Model model, EngineOptions options, const State* relative);
     std::unique_ptr<State> state_;
 };
 

@@ -1,4 +1,4 @@
-// QConv: oneDNN's u8 (or s8) times s8 convolutions, channels-last, with everything that follows in the same kernel.
+// QConv and QConvTranspose: oneDNN's u8 (or s8) times s8 convolutions, channels-last, with everything that follows in the same kernel.
 #include <fmt/format.h>
 
 #include "engine/builder.h"
@@ -11,11 +11,13 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-bool usable(const dnnl::convolution_forward::primitive_desc& pd) {
+template <class Descriptor>
+bool usable(const Descriptor& pd) {
     return pd && !is_reference(pd.impl_info_str());
 }
 
-bool build(Builder& builder, const Node& node) {
+template <class Forward>
+bool build(Builder& builder, const Node& node, bool transposed) {
     const Value* x = node.input(0);
     const Value* y = node.output(0);
     const Value* bias = node.input(2);
@@ -23,25 +25,25 @@ bool build(Builder& builder, const Node& node) {
     const Shape& x_shape = builder.shape(x);
     const Shape& y_shape = builder.shape(y);
     if (weights == nullptr || weights->dtype() != DType::i8 || x_shape.size() > 5) return false;
-    const auto geometry = conv_geometry(node, x_shape, weights->shape(), y_shape, false);
+    const auto geometry = conv_geometry(node, x_shape, weights->shape(), y_shape, transposed);
     if (!geometry) return false;
     const int64_t zero_point = node.attributes.get_int("x_zero_point");
     const IntegerTail tail(builder, node,
                            scale_products(node.attributes.get_float("x_scale", 1.0F),
                                           node.attributes.get_floats("w_scale", {1.0F})),
                            zero_point, y_shape);
-    const Desc view = weights_view(DType::i8, weights->shape(), geometry->groups, false);
+    const Desc view = weights_view(DType::i8, weights->shape(), geometry->groups, transposed);
     const Desc weights_any(view.get_dims(), dnnl::memory::data_type::s8, dnnl::memory::format_tag::any);
     const Desc bias_desc = bias == nullptr ? Desc() : dense_desc(DType::f32, builder.shape(bias));
     const Desc source_desc = channels_last_desc(builder.dtype(x), x_shape);
 
-    dnnl::convolution_forward::primitive_desc pd;
+    typename Forward::primitive_desc pd;
     bool fused = true;
     for (const bool whole : {true, false}) {
         fused = whole;
         pd = {cpu(),
               dnnl::prop_kind::forward_inference,
-              dnnl::algorithm::convolution_direct,
+              transposed ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct,
               source_desc,
               weights_any,
               bias_desc,
@@ -65,12 +67,20 @@ bool build(Builder& builder, const Node& node) {
     tail.bind(pd, fused, arguments);
     const Array result = tail.destination(pd.dst_desc(), fused, {x});
     arguments.emplace_back(DNNL_ARG_DST, result);
-    builder.add_primitive(dnnl::convolution_forward(pd), pd, std::move(arguments));
+    builder.add_primitive(Forward(pd), pd, std::move(arguments));
     if (!fused) tail.finish(result);
     return true;
 }
 
-KILTER_KERNEL("QConv", build, kKilterDomain);
+bool build_conv(Builder& builder, const Node& node) {
+    return build<dnnl::convolution_forward>(builder, node, false);
+}
+bool build_transposed(Builder& builder, const Node& node) {
+    return build<dnnl::deconvolution_forward>(builder, node, true);
+}
+
+KILTER_KERNEL("QConv", build_conv, kKilterDomain);
+KILTER_KERNEL("QConvTranspose", build_transposed, kKilterDomain);
 
 }  // namespace
 }  // namespace kilter::engine

@@ -54,8 +54,9 @@ void for_entries(const Parameters& parameters, int64_t size, const Body& body) {
 // Do the readers of a quantized image want its channels innermost?
 bool wants_channels_last(const Value* y) {
     return std::ranges::any_of(y->users(), [](const Node* user) {
-        return user->is_kilter("QConv") || user->is_kilter("QAveragePool") ||
-               user->is_kilter("QGlobalAveragePool") || user->is("MaxPool");
+        return user->is_kilter("QConv") || user->is_kilter("QConvTranspose") ||
+               user->is_kilter("QAveragePool") || user->is_kilter("QGlobalAveragePool") ||
+               user->is("MaxPool");
     });
 }
 
