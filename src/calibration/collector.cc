@@ -33,7 +33,6 @@ struct Collector::Tally {
     std::vector<float> low, high;
     std::vector<ExactSum> sums;
     Counter counter;
-    Histogram histogram;
 
     void start(int axis, int64_t channels) {
         if (low.empty()) {
@@ -83,13 +82,12 @@ namespace {
 class Part {
   public:
     Part(const Walk& walk, std::vector<float>& low, std::vector<float>& high, std::vector<ExactSum>& sums,
-         Counter& counter, Histogram& histogram, std::vector<double>& channel_sums, int64_t stride)
+         Counter& counter, std::vector<double>& channel_sums, int64_t stride)
         : walk_(walk),
           low_(low),
           high_(high),
           sums_(sums),
           counter_(counter),
-          histogram_(histogram),
           channel_sums_(channel_sums),
           stride_(stride) {
         counter_.prefetch();
@@ -115,7 +113,6 @@ class Part {
             const int64_t number = piece_++;
             if (number % stride_ == 0) chosen_ = number + scatter(number) % stride_;
             if (number != chosen_) continue;
-            if (counter_.full()) counter_.flush(histogram_);
             counter_.count({data + at, static_cast<size_t>(std::min(kPiece, size - at))});
         }
     }
@@ -205,7 +202,6 @@ class Part {
     std::vector<float>&low_, &high_;
     std::vector<ExactSum>& sums_;
     Counter& counter_;
-    Histogram& histogram_;
     std::vector<double>& channel_sums_;
     int64_t stride_, piece_ = 0, chosen_ = 0;
 };
@@ -273,8 +269,7 @@ void Collector::observe(const Observation& observation) {
         const int64_t begin = part * units_per_part;
         const int64_t end = std::min(begin + units_per_part, units);
         tally.count += (end - begin) * unit;
-        Part piece(walk, tally.low, tally.high, tally.sums, tally.counter, tally.histogram,
-                   loan.slot().channel_sums, stride);
+        Part piece(walk, tally.low, tally.high, tally.sums, tally.counter, loan.slot().channel_sums, stride);
         if (!piece.run(data, begin, end)) finite = false;
     };
     if (parts == 1 || omp_in_parallel() != 0 || omp_get_max_threads() == 1) {
@@ -303,9 +298,7 @@ Stats Collector::stats() const {
                 for (const float high : tally.high) seen.channel_max.push_back(high + 0.0F);
             }
             seen.sums = tally.sums;
-            seen.histogram = tally.histogram;
-            Counter counter = tally.counter;
-            counter.flush(seen.histogram);
+            seen.histogram = tally.counter.histogram();
             stats.values[known_[i].name].merge(seen);
         }
     }

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cmath>
 
-#include "calibration/merge_bins.h"
 #include "engine/native/simd.h"
 
 namespace kilter {
@@ -24,6 +23,7 @@ constexpr int64_t kLanes = 16;
 struct Indices {
     uint32_t* data;
     int64_t count = 0;
+    uint32_t any = 0;  // bits that some index has
 };
 
 // Bins of all values that are not zero, densely. Multiplying by a power of two is exact, so no bin is ever missed.
@@ -32,7 +32,9 @@ KILTER_INLINE void find_bins_body(const float* values, int64_t count, float scal
         const auto bits = std::bit_cast<uint32_t>(values[i]);
         const uint32_t magnitude = bits & 0x7FFFFFFFU;
         const auto bin = static_cast<uint32_t>(static_cast<int32_t>(std::bit_cast<float>(magnitude) * scale));
-        found.data[found.count] = bin | ((bits >> kSignShift) & Histogram::kBins);
+        const uint32_t index = bin | ((bits >> kSignShift) & Histogram::kBins);
+        found.data[found.count] = index;
+        found.any |= index;
         found.count += magnitude != 0 ? 1 : 0;
     }
 }
@@ -41,6 +43,7 @@ KILTER_AVX512 void find_bins_avx512(const float* values, int64_t count, float sc
     const __m512i magnitude_mask = _mm512_set1_epi32(0x7FFFFFFF);
     const __m512i negative = _mm512_set1_epi32(Histogram::kBins);
     const __m512 factor = _mm512_set1_ps(scale);
+    __m512i any = _mm512_setzero_si512();
     uint32_t* to = found.data + found.count;
     for (int64_t i = 0; i < count; i += kLanes) {
         const auto lanes = static_cast<__mmask16>(count - i >= kLanes ? 0xFFFF : (1 << (count - i)) - 1);
@@ -51,11 +54,13 @@ KILTER_AVX512 void find_bins_avx512(const float* values, int64_t count, float sc
         // (bits >> shift & kBins) | bin
         const __m512i index =
             _mm512_ternarylogic_epi32(_mm512_srli_epi32(bits, kSignShift), negative, bin, 0xEA);
+        any = _mm512_or_si512(any, index);
         // Compressing in the register: the form that compresses into memory is slow on Zen 4.
         _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(kept, index));
         to += std::popcount(static_cast<unsigned>(kept));
     }
     found.count = to - found.data;
+    found.any |= static_cast<uint32_t>(_mm512_reduce_or_epi32(any));
 }
 
 void find_bins(const float* values, int64_t count, float scale, Indices& found) {
@@ -187,51 +192,67 @@ Scan scan_rows(const float* data, int64_t rows, int64_t stride, int64_t channels
 void Counter::cover(float largest) {
     const int wanted = Histogram::exponent_for(largest);
     if (wanted <= exponent_) return;
-    if (!bins_.empty()) {
-        merge_bins<uint32_t>(std::span(bins_).first(Histogram::kBins), wanted - exponent_);
-        merge_bins<uint32_t>(std::span(bins_).last(Histogram::kBins), wanted - exponent_);
-    }
+    flush(histogram_);
+    histogram_.widen(wanted);
     exponent_ = wanted;
+    zeros_ = 0;
+    std::ranges::fill(bins_, 0);
+    std::ranges::fill(overflow_, 0);
 }
 
 void Counter::prefetch() const {
-    for (size_t i = 0; i < bins_.size(); i += 16) __builtin_prefetch(&bins_[i], 1);
+    constexpr size_t kPerLine = 64 / sizeof(uint16_t);
+    const size_t end = negative_ ? bins_.size() : bins_.size() / 2;
+    for (size_t i = 0; i < end; i += kPerLine) __builtin_prefetch(&bins_[i], 1);
 }
 
 void Counter::count(std::span<const float> values) {
-    if (bins_.empty()) bins_.resize(size_t{2} * Histogram::kBins);
+    if (bins_.empty()) {
+        bins_.resize(size_t{2} * Histogram::kBins);
+        overflow_.resize(bins_.size());
+    }
     alignas(64) uint32_t indices[kCounterTile + kLanes];
     Indices found{indices};
     find_bins(values.data(), static_cast<int64_t>(values.size()), std::ldexp(1.0F, -exponent_), found);
-    uint32_t* bins = bins_.data();
+    uint16_t* bins = bins_.data();
+    const auto increment = [&](uint32_t index) {
+        if (++bins[index] == 0) ++overflow_[index];
+    };
     int64_t i = 0;
     for (; i + 4 <= found.count; i += 4) {
-        const uint32_t a = indices[i], b = indices[i + 1], c = indices[i + 2], d = indices[i + 3];
-        ++bins[a];
-        ++bins[b];
-        ++bins[c];
-        ++bins[d];
+        increment(indices[i]);
+        increment(indices[i + 1]);
+        increment(indices[i + 2]);
+        increment(indices[i + 3]);
     }
-    for (; i < found.count; ++i) ++bins[indices[i]];
+    for (; i < found.count; ++i) increment(indices[i]);
+    negative_ = negative_ || (found.any & Histogram::kBins) != 0;
     zeros_ += static_cast<int64_t>(values.size()) - found.count;
-    pending_ += found.count;
 }
 
-void Counter::flush(Histogram& histogram) {
-    histogram.widen(exponent_);
+void Counter::flush(Histogram& histogram) const {
     const int doublings = std::min(histogram.exponent_ - exponent_, 31);
-    const auto add_side = [&](std::vector<int64_t>& to, std::span<uint32_t> from) {
-        if (std::ranges::all_of(from, [](uint32_t count) { return count == 0; })) return;
+    const auto add_side = [&](std::vector<int64_t>& to, size_t begin) {
+        const auto count = [&](size_t i) {
+            return static_cast<int64_t>(overflow_[begin + i]) * 65536 + bins_[begin + i];
+        };
+        int64_t total = 0;
+        for (size_t i = 0; i < Histogram::kBins; ++i) total += count(i);
+        if (total == 0) return;
         to.resize(Histogram::kBins);
-        for (size_t i = 0; i < from.size(); ++i) to[i >> doublings] += from[i];
-        std::ranges::fill(from, 0);
+        for (size_t i = 0; i < Histogram::kBins; ++i) to[i >> doublings] += count(i);
     };
     if (!bins_.empty()) {
-        add_side(histogram.positive_, std::span(bins_).first(Histogram::kBins));
-        add_side(histogram.negative_, std::span(bins_).last(Histogram::kBins));
+        add_side(histogram.positive_, 0);
+        add_side(histogram.negative_, Histogram::kBins);
     }
     histogram.zeros_ += zeros_;
-    zeros_ = pending_ = 0;
+}
+
+Histogram Counter::histogram() const {
+    Histogram histogram = histogram_;
+    flush(histogram);
+    return histogram;
 }
 
 }  // namespace kilter

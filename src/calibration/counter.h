@@ -1,5 +1,5 @@
 // The inner loops of calibration: per-channel extremes and sums, and counting into a histogram with 32-bit counters.
-// About a third of a nanosecond per value on AVX-512; most of that is one increment per value that is not zero.
+// Counting takes about 0.4 ns per value that is not zero on AVX-512, scanning a tenth of that where the data is near.
 #pragma once
 
 #include <span>
@@ -12,24 +12,27 @@ namespace kilter {
 //! Values the loops take at a time: few enough to stay in the first-level cache between the two loops.
 inline constexpr size_t kCounterTile = 4096;
 
-//! Counts fast, for up to 2^32 values; flush() hands them on to a Histogram.
+//! Counts into a histogram through a table of 16-bit counters: after a run of the network the table lies far from the core,
+//! and fetching it costs as much as counting, so it is small.
 class Counter {
   public:
     //! Makes the range hold this magnitude.
     void cover(float largest);
     //! At most kCounterTile values, all finite and covered.
     void count(std::span<const float> values);
-    //! Asks for the counters before they are needed: after a run of the network they lie far away.
+    //! Asks for the counters before they are needed.
     void prefetch() const;
-    //! Must be flushed before it may count another tile.
-    bool full() const { return pending_ > kMostPending; }
-    void flush(Histogram& histogram);
+    Histogram histogram() const;  // of all that was counted
 
   private:
-    static constexpr int64_t kMostPending = (int64_t{1} << 32) - 1 - static_cast<int64_t>(kCounterTile);
+    void flush(Histogram& histogram) const;
+
+    Histogram histogram_;  // what was counted before the range grew
     int exponent_ = Histogram::kLeastExponent;
-    int64_t pending_ = 0, zeros_ = 0;
-    std::vector<uint32_t> bins_;  // positive, then negative; empty until something is counted
+    int64_t zeros_ = 0;
+    bool negative_ = false;           // maybe some value was
+    std::vector<uint16_t> bins_;      // positive, then negative; empty until something is counted
+    std::vector<uint32_t> overflow_;  // how often a bin started again from zero
 };
 
 struct Scan {

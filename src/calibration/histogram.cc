@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/fail.h"
 #include "calibration/counter.h"
-#include "calibration/merge_bins.h"
 
 namespace kilter {
 
@@ -30,9 +30,8 @@ void Histogram::add(std::span<const float> values) {
         }
         counter.cover(largest);
         counter.count(tile);
-        if (counter.full()) counter.flush(*this);
     }
-    counter.flush(*this);
+    merge(counter.histogram());
 }
 
 void Histogram::merge(const Histogram& other) {
@@ -48,10 +47,16 @@ void Histogram::merge(const Histogram& other) {
     add_side(positive_, other.positive_);
 }
 
+// Bin i goes to bin i / 2^doublings. Exact: floor(floor(x / w) / 2) = floor(x / 2w).
 void Histogram::widen(int exponent) {
     if (exponent <= exponent_) return;
-    merge_bins<int64_t>(negative_, exponent - exponent_);
-    merge_bins<int64_t>(positive_, exponent - exponent_);
+    const int doublings = std::min(exponent - exponent_, 31);
+    for (std::vector<int64_t>* side : {&negative_, &positive_}) {
+        for (size_t i = 0; i < side->size(); ++i) {
+            const int64_t count = std::exchange((*side)[i], 0);
+            (*side)[i >> doublings] += count;
+        }
+    }
     exponent_ = exponent;
 }
 

@@ -198,6 +198,24 @@ TEST(Calibrate, ThreadsGiveTheSameStatisticsOfTheSameValues) {
     EXPECT_EQ(*one.find("x"), *two.find("x"));
 }
 
+TEST(Calibrate, HistogramsCountAnEvenShareOfLargeActivations) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {Dim("batch"), 32, 64, 64}});
+    graph.add_output(graph.add("Relu", {x}), "y");
+    infer_types(graph);
+    const Program program = program_of(std::move(graph));
+    const Stats stats = calibrate(program, samples(3, {2, 32, 64, 64}));
+    const ValueStats& seen = *stats.find("x");
+    EXPECT_EQ(seen.count, 3 * 2 * 32 * 64 * 64);
+    EXPECT_GE(seen.histogram.count(), 3 * 2 * 16384);
+    EXPECT_LT(seen.histogram.count(), seen.count / 2);
+    // Uniform between -1 - i and 1 + 0.1 i: the share below zero is known.
+    int64_t negative = 0;
+    for (const int64_t count : seen.histogram.negative()) negative += count;
+    const double wanted = (1 / 2.0 + 2 / 3.1 + 3 / 4.2) / 3;
+    EXPECT_NEAR(static_cast<double>(negative) / static_cast<double>(seen.histogram.count()), wanted, 0.01);
+}
+
 TEST(Calibrate, PartsMergeExactly) {
     const Program program = program_of(network());
     const Samples given = samples(9);
