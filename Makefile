@@ -11,7 +11,7 @@ PEERS := .venv/.bench-packages
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h')
 PY_PATHS := bench fixtures python tests tools
 
-.PHONY: build setup demo test test-cpp test-python test-fuzz sanitize bench lint format clean
+.PHONY: build setup demo test test-cpp test-python test-wheel test-fuzz sanitize bench lint format clean
 
 build: setup
 	@test -f build/release/build.ninja || cmake --preset release
@@ -45,6 +45,10 @@ test-cpp: build
 
 test-python: build
 	$(BIN)/python -m pytest tests/python
+
+# What `pip install .` gives, in an environment of its own: the command, the package, a model that runs.
+test-wheel: build
+	tools/test_wheel.sh
 
 # The reader under libFuzzer and the sanitizers, for a short while; the corpus grows in build/fuzz/corpus.
 test-fuzz: setup
