@@ -130,9 +130,12 @@ class ObserveStep : public Step {
 
     void run(Execution& execution, size_t) const override {
         const Array& array = reads.front();
+        const void* data = execution.address(array);
+        const bool real = array.dtype == DType::f32;
+        if (!real && !execution.observer->sees_integers()) return;
         execution.observer->observe({value_.name(), value_.producer(),
-                                     reinterpret_cast<const float*>(execution.address(array)), array.shape,
-                                     strides_});
+                                     real ? static_cast<const float*>(data) : nullptr, array.shape, strides_,
+                                     array.dtype, real ? nullptr : data});
     }
 
   private:
@@ -265,7 +268,8 @@ void Builder::build_node(const Node& node) {
 
 // The step comes before those of the next node, so nothing has overwritten the value yet.
 void Builder::add_observation(const Value* value) {
-    if (dtype(value) != DType::f32 || constant(value) != nullptr) return;
+    const bool shown = dtype(value) == DType::f32 || dtype(value) == DType::u8 || dtype(value) == DType::i8;
+    if (!shown || constant(value) != nullptr) return;
     Array array = any(value);
     const auto plain = [](const Array& form) {
         return !form.desc.is_zero() && form.desc.get_format_kind() == dnnl::memory::format_kind::blocked &&

@@ -1,4 +1,5 @@
-// Observer: sees every float32 value a run computes, where it lies and in the layout the engine gave it.
+// Observer: sees every float32 value a run computes (and, when it wants, every 8-bit one), where it lies and in the
+// layout the engine gave it.
 // Calibration is one; comparing two programs operator by operator is another.
 #pragma once
 
@@ -15,7 +16,9 @@ struct Observation {
     const float* data = nullptr;     // element (0, 0, …)
     std::span<const int64_t> shape;  // as the graph sees the value; of the slice, when a batch runs in slices
     std::span<const int64_t>
-        strides;  // in elements, one per dimension: channels-last shows here, nowhere else
+        strides;               // in elements, one per dimension: channels-last shows here, nowhere else
+    DType dtype = DType::f32;  // u8 or i8: `data` is null and the elements are here
+    const void* integers = nullptr;
 };
 
 class Observer {
@@ -25,6 +28,8 @@ class Observer {
     //! reads it runs; several threads may call at once when a batch runs in slices. The data is valid during the call.
     //! Throwing ends the run. Constants, and values inside the bodies of If, Loop and Scan, are not shown.
     virtual void observe(const Observation& observation) = 0;
+    //! Also shown values of u8 and i8?
+    virtual bool sees_integers() const { return false; }
 };
 
 }  // namespace kilter
