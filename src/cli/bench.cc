@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_pair.h"
 #include "cli/command.h"
 #include "cli/shapes.h"
 #include "cli/text.h"
@@ -19,6 +20,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
     std::string model;
+    std::string other;  // to compare with; may be empty
     ShapeArguments shapes;
     int threads = 0;
     int instances = 1;
@@ -60,6 +62,11 @@ Json to_json(const std::vector<StepReport>& steps) {
     return list;
 }
 
+// Instances share the cores unless told otherwise.
+int threads_of(const Arguments& arguments) {
+    return arguments.threads > 0 ? arguments.threads : std::max(1, available_cores() / arguments.instances);
+}
+
 struct Measurement {
     std::vector<Port> inputs;
     std::vector<Shape> shapes;
@@ -72,9 +79,7 @@ Measurement measure(Model model, const Arguments& arguments) {
     const ShapeOptions options = arguments.shapes.parsed();
     ProgressLine line;
     line.show("compiling");
-    // Instances share the cores unless told otherwise.
-    const int threads =
-        arguments.threads > 0 ? arguments.threads : std::max(1, available_cores() / arguments.instances);
+    const int threads = threads_of(arguments);
     const Program program(std::move(model), {.threads = threads});
     Measurement done{program.inputs(), resolve_shapes(program.inputs(), options), threads, {}, {}};
     const std::vector<Tensor> inputs = made_up_inputs(done.inputs, done.shapes);
@@ -128,7 +133,98 @@ void print_text(const Arguments& arguments, const Measurement& done) {
     if (arguments.per_op) fmt::print("\n{}", operator_table(done.steps));
 }
 
+void print_pair_json(const Arguments& arguments, const PairMeasurement& done, int threads) {
+    Json operators = Json::array();
+    for (const OperatorPair& pair : done.operators)
+        operators.push_back({{"name", pair.name},
+                             {"op_a", pair.op_a},
+                             {"op_b", pair.op_b},
+                             {"kernel_a", pair.kernel_a},
+                             {"kernel_b", pair.kernel_b},
+                             {"milliseconds_a", pair.milliseconds_a},
+                             {"milliseconds_b", pair.milliseconds_b},
+                             {"conversion", pair.conversion},
+                             {"why", pair.why}});
+    const Json report{{"a", arguments.model},
+                      {"b", arguments.other},
+                      {"threads", threads},
+                      {"instances", arguments.instances},
+                      {"median_ms_a", done.a.median()},
+                      {"median_ms_b", done.b.median()},
+                      {"ratio", done.ratio()},
+                      {"ratios", done.ratios},
+                      {"only_a_ms", done.only_a},
+                      {"only_b_ms", done.only_b},
+                      {"operators", operators}};
+    fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string pair_table(std::vector<OperatorPair> pairs) {
+    std::vector<std::vector<std::string>> rows{
+        {"A ms", "B ms", "A/B", "operator", "in B", "name", "why not faster"}};
+    for (const OperatorPair& pair : pairs)
+        rows.push_back({fmt::format("{:.3f}", pair.milliseconds_a),
+                        fmt::format("{:.3f}", pair.milliseconds_b),
+                        fmt::format("{:.2f}", pair.milliseconds_a / std::max(pair.milliseconds_b, 1e-9)),
+                        pair.op_a, pair.op_b, pair.name, pair.why});
+    return table(rows, {0, 1, 2}, "");
+}
+
+void print_pair(const Arguments& arguments, const PairMeasurement& done, int threads) {
+    const auto [low, high] = std::ranges::minmax(done.ratios);
+    fmt::print("running     {} instance{} of {} thread{}, alternating\n", arguments.instances,
+               arguments.instances == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
+    fmt::print("A           {:.3f} ms  {}\n", done.a.median(), arguments.model);
+    fmt::print("B           {:.3f} ms  {}\n", done.b.median(), arguments.other);
+    fmt::print("B is        {:.2f}x as fast ({:.2f} to {:.2f} over {} rounds)\n", done.ratio(), low, high,
+               done.ratios.size());
+    std::vector<OperatorPair> slow = done.operators;
+    if (!arguments.per_op) {
+        std::erase_if(slow, [](const OperatorPair& pair) { return pair.why.empty(); });
+        const auto lost = [](const OperatorPair& pair) { return pair.milliseconds_b - pair.milliseconds_a; };
+        std::ranges::stable_sort(slow, std::greater(), lost);
+    }
+    if (slow.empty()) {
+        fmt::print("\nEvery operator that both have is faster in B.\n");
+    } else {
+        fmt::print("\n{}\n{}",
+                   arguments.per_op ? "operators that both have" : "operators that are not faster in B",
+                   pair_table(std::move(slow)));
+    }
+    fmt::print("without a counterpart: {:.3f} ms in A, {:.3f} ms in B\n", done.only_a, done.only_b);
+}
+
+void run_pair(const Arguments& arguments) {
+    const ShapeOptions shapes = arguments.shapes.parsed();
+    const int threads = threads_of(arguments);
+    ProgressLine line;
+    line.show("compiling");
+    struct Side {
+        std::unique_ptr<Program> program;
+        std::vector<Tensor> inputs;
+    };
+    const auto load = [&](const std::string& path, Model model) {
+        return about(path, [&] {
+            Side side{std::make_unique<Program>(std::move(model), EngineOptions{.threads = threads}), {}};
+            const std::vector<Port>& ports = side.program->inputs();
+            side.inputs = made_up_inputs(ports, resolve_shapes(ports, shapes));
+            return side;
+        });
+    };
+    const Side a = load(arguments.model, onnx::read(arguments.model));
+    const Model model_b = onnx::read(arguments.other);
+    const Side b = load(arguments.other, clone(model_b));
+    BenchOptions options{arguments.instances, arguments.seconds, arguments.iterations, {}};
+    options.progress = [&](double fraction) {
+        line.show(fmt::format("measuring: {} %", static_cast<int>(100 * fraction)));
+    };
+    const PairMeasurement done = measure_pair(*a.program, *b.program, model_b, a.inputs, b.inputs, options);
+    line.clear();
+    arguments.json ? print_pair_json(arguments, done, threads) : print_pair(arguments, done, threads);
+}
+
 void run(const Arguments& arguments) {
+    if (!arguments.other.empty()) return run_pair(arguments);
     Model model = onnx::read(arguments.model);
     const Measurement done = about(arguments.model, [&] { return measure(std::move(model), arguments); });
     arguments.json ? print_json(arguments, done) : print_text(arguments, done);
@@ -138,9 +234,11 @@ void run(const Arguments& arguments) {
 
 void add_bench(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command =
-        app.add_subcommand("bench", "Measure latency and throughput of a model on made-up inputs");
+    CLI::App* command = app.add_subcommand("bench", "Measure a model on made-up inputs, or compare two");
     command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command
+        ->add_option("OTHER", arguments->other, "A second one: which is faster, and which operators are not?")
+        ->type_name("");
     add_shape_options(*command, arguments->shapes);
     command
         ->add_option("--threads", arguments->threads, "Threads of each instance (default: the cores, shared)")
@@ -158,7 +256,7 @@ void add_bench(CLI::App& app) {
     command->add_flag("--per-op", arguments->per_op, "Also list every operator with its time and kernel");
     command->add_flag("--json", arguments->json, "Print everything as JSON");
     command->footer(
-        "Examples:\n  kilter bench model.onnx --batch 16 --per-op\n"
+        "Examples:\n  kilter bench model.onnx --batch 16 --per-op\n  kilter bench model.onnx int8.onnx\n"
         "  kilter bench bert.onnx --shape sequence=128 --instances 2 --threads 1");
     command->callback([arguments] { run(*arguments); });
 }

@@ -23,5 +23,7 @@ auto about(const std::string& file, Work&& work) {
 void add_inspect(CLI::App& app);
 void add_run(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_quantize(CLI::App& app);
+void add_diff(CLI::App& app);
 
 }  // namespace kilter::cli

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "kilter/base/error.h"
 #include "kilter/version.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kBadInput = 1;
 constexpr int kWrongUsage = 2;
+constexpr int kInterrupted = 130;  // what shells report for Ctrl-C
 
 // Message and hint, both indented to stand below each other.
 void complain(const std::string& message, const std::string& hint = {}) {
@@ -28,16 +30,19 @@ std::string chosen(const CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Runs neural networks fast on CPUs: ONNX in, fused FP32 out.", "kilter");
+    CLI::App app("Makes neural networks fast on CPUs: ONNX in, INT8 out, and an engine that runs both.",
+                 "kilter");
     app.set_version_flag("--version", "kilter " KILTER_VERSION, "Print the version and exit");
     app.require_subcommand(1);
     app.get_formatter()->column_width(32);
     app.footer(
-        "Example:\n  kilter bench model.onnx --batch 16 --per-op\n\n"
+        "Example:\n  kilter quantize model.onnx --data samples.npy -o int8.onnx\n  kilter bench model.onnx int8.onnx\n\n"
         "'kilter COMMAND --help' explains a command. Exit status: 0 done, 1 bad input, 2 wrong usage.");
     kilter::cli::add_inspect(app);
     kilter::cli::add_run(app);
     kilter::cli::add_bench(app);
+    kilter::cli::add_quantize(app);
+    kilter::cli::add_diff(app);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help and --version
@@ -48,6 +53,8 @@ int main(int argc, char** argv) {
     } catch (const kilter::Error& error) {
         complain(error.what(), error.hint());
         return kBadInput;
+    } catch (const kilter::cli::Interrupted&) {
+        return kInterrupted;
     } catch (const std::bad_alloc&) {
         complain("out of memory");
         return kBadInput;

@@ -55,10 +55,13 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) != 0) {}
 
-ProgressLine::~ProgressLine() {
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
     if (!shown_) return;
     std::fputs("\r\x1b[K", stderr);
     std::fflush(stderr);
+    shown_ = false;
 }
 
 void ProgressLine::show(const std::string& text) {

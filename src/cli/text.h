@@ -23,6 +23,7 @@ class ProgressLine {
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
     void show(const std::string& text);
+    void clear();
 
   private:
     bool terminal_;

@@ -12,7 +12,7 @@ import pytest
 from conftest import FIXTURE
 
 MODEL = FIXTURE / "model.onnx"
-COMMANDS = ["inspect", "run", "bench"]
+COMMANDS = ["inspect", "run", "bench", "quantize", "diff"]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -214,7 +214,8 @@ def test_bench_refuses_shapes_that_do_not_fit(cli, add_file, options, expected):
 
 
 def test_missing_model(cli):
+    more = {"quantize": ["--data", "x.npy", "-o", "q.onnx"], "diff": [MODEL], "bench": [MODEL]}
     for command in COMMANDS:
-        done = cli(command, "nowhere.onnx")
+        done = cli(command, "nowhere.onnx", *more.get(command, []))
         assert done.status == 1
         assert "nowhere.onnx" in done.err

@@ -1,0 +1,26 @@
+// The options --data and how files become inputs, which several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "data/dataset.h"
+
+namespace kilter::cli {
+
+struct SampleArguments {
+    std::vector<std::string> sources;
+    std::string scale, layout;
+    std::vector<float> mean, std;
+    int64_t size = 0, resize = 0;
+    int64_t samples = 0;  // 0: all there are
+    int64_t batch = 1;
+
+    //! Throws CLI::ValidationError for a word that cannot be read, Error when the files do not fit the inputs.
+    std::unique_ptr<Dataset> open(const std::vector<Port>& inputs) const;
+    //! How many samples to use of a set; throws Error when there is none.
+    int64_t count(const Dataset& data) const;
+};
+
+void add_sample_options(CLI::App& command, SampleArguments& arguments, const std::string& samples_help);
+
+}  // namespace kilter::cli
