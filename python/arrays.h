@@ -1,0 +1,19 @@
+// Between Python's arrays and tensors: memory is shared both ways, every array comes with the name of its element type.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "kilter/engine/program.h"
+
+namespace kilter::python {
+
+namespace nb = nanobind;
+
+//! Every input is (array, element type) or (strings, shape, "string"). The tensors read the arrays' memory and keep them alive.
+std::vector<Tensor> to_tensors(const nb::list& inputs);
+//! (array, element type): the array owns the tensor. Strings: (bytes, shape, "string").
+nb::tuple to_python(Tensor tensor);
+//! (name, element type, shape); the shape is None when even the rank is open, its entries numbers, names or None.
+nb::list describe(const std::vector<Port>& ports);
+
+}  // namespace kilter::python
