@@ -9,6 +9,10 @@ blocked on a pipe while another one runs, so no engine's spinning threads distur
     python bench/peers.py                                  # the three generated models, batch 1 and 16
     python bench/peers.py resnet50 --batch 1 --quick
     python bench/peers.py model.onnx --shape image=1x3x320x320 --json result.json
+    python bench/peers.py --int8                           # all in INT8, quantized by kilter and by the peers
+
+With --int8 every model is quantized with made-up samples: by kilter, by ONNX Runtime's quantize_static and by
+NNCF. ONNX Runtime and OpenVINO run kilter's file and their own; kilter runs its file, and the FP32 model beside.
 """
 
 import argparse
@@ -27,6 +31,7 @@ from pathlib import Path
 import numpy as np
 
 import models
+import quantized
 
 DEFAULT_MODELS = ["resnet50", "mobilenetv2", "bert-base"]
 
@@ -52,9 +57,9 @@ class InputSpec:
     low: int = 0
     high: int = 0
 
-    def array(self):
+    def array(self, seed=0):
         """The same values in every process, aligned so that engines can use the buffer in place."""
-        random = np.random.default_rng(zlib.crc32(self.name.encode()))
+        random = np.random.default_rng(zlib.crc32(self.name.encode()) + seed)
         if np.issubdtype(self.dtype, np.floating):
             values = random.standard_normal(self.shape, dtype=np.float32)
         else:
@@ -218,6 +223,48 @@ def iteration_times(run, seconds, iterations):
     return times
 
 
+# What is measured: label → (engine, file). In FP32 every engine runs the same file.
+
+CALIBRATION_SAMPLES = 16
+INT8_SUBJECT = "kilter"
+INT8_BASELINE = "kilter f32"
+
+
+def fp32_entries(path, engines):
+    return {engine: (engine, path) for engine in engines}
+
+
+def int8_entries(path, model, engines, sequence, shapes):
+    """Quantizes the model in every way. What fails is reported and left out."""
+    specs = input_specs(model, 1, sequence, shapes)
+    samples = [{spec.name: spec.array(seed) for spec in specs} for seed in range(1, CALIBRATION_SAMPLES + 1)]
+    name = path.stem
+    transformer = any(node.op_type == "Erf" for node in model.graph.node)
+    entries = {}
+
+    def add(label, engine, make):
+        if engine not in engines:
+            return
+        print(f"peers: {name}: {label}", file=sys.stderr)
+        try:
+            entries[label] = (engine, make())
+        except Exception as error:  # a peer's quantizer may fail in any way
+            print(f"peers: {name}: {label} is left out: {type(error).__name__}: {error}", file=sys.stderr)
+
+    add(INT8_SUBJECT, "kilter", lambda: quantized.kilter_file(path, samples, name))
+    add(INT8_BASELINE, "kilter", lambda: path)
+    add(
+        "onnxruntime, kilter's file",
+        "onnxruntime",
+        lambda: quantized.kilter_file(path, samples, f"{name}-for-ort", target="onnxruntime"),
+    )
+    add("onnxruntime, own file", "onnxruntime", lambda: quantized.onnxruntime_file(path, samples, name))
+    if INT8_SUBJECT in entries:
+        add("openvino, kilter's file", "openvino", lambda: entries[INT8_SUBJECT][1])
+    add("openvino, NNCF's file", "openvino", lambda: quantized.nncf_file(path, samples, name, transformer))
+    return entries
+
+
 def serve(connection, engine, path, specs, threads, warm_up):
     try:
         inputs = {spec.name: spec.array() for spec in specs}
@@ -307,8 +354,8 @@ def relative_error(outputs, reference):
     return worst
 
 
-def measure(context, path, specs, engines, threads, rounds, slice_):
-    """Times one model at one batch size. Engines that fail are reported under 'errors' and left out.
+def measure(context, entries, specs, threads, rounds, slice_):
+    """Times one model at one batch size: `entries` maps labels to (engine, file). Engines that fail are reported under 'errors' and left out.
 
     When something else runs on the machine, up to twice the rounds are made and the quietest are kept; the
     choice looks at the load of others only, never at the times.
@@ -316,14 +363,14 @@ def measure(context, path, specs, engines, threads, rounds, slice_):
     workers, ready, errors = [], {}, {}
     try:
         # One at a time, so that the warm-up, which chooses how to call an engine, is undisturbed.
-        for engine in engines:
+        for label, (engine, path) in entries.items():
             worker = Worker(context, engine, path, specs, threads, slice_)
             workers.append(worker)
             answer = worker.receive()
             if "error" in answer:
-                errors[engine] = answer["error"]
+                errors[label] = answer["error"]
             else:
-                ready[engine] = (worker, answer)
+                ready[label] = (worker, answer)
 
         made = []
         while len(made) < 2 * rounds and sum(other < QUIET_CORES for other, _ in made) < rounds:
@@ -345,7 +392,9 @@ def measure(context, path, specs, engines, threads, rounds, slice_):
         engine: [1e3 * statistics.median(answers[engine]["times"]) for _, answers in kept]
         for engine in measured
     }
-    reference = "onnxruntime" if "onnxruntime" in measured else next(iter(measured), None)
+    reference = next(
+        (label for label in ("onnxruntime", INT8_BASELINE) if label in measured), next(iter(measured), None)
+    )
     return {
         "engines": {
             engine: {
@@ -380,14 +429,15 @@ def add_ratios(result, subject):
         pairs = zip(engines[peer]["rounds_ms"], engines[subject]["rounds_ms"])
         ratios = [theirs / ours for theirs, ours in pairs]
         result["ratios"][peer] = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
-    if result["ratios"]:
-        result["faster_peer"] = min(result["ratios"], key=lambda peer: engines[peer]["median_ms"])
+    peers = [peer for peer in result["ratios"] if peer != INT8_BASELINE]
+    if peers:
+        result["faster_peer"] = min(peers, key=lambda peer: engines[peer]["median_ms"])
 
 
 # Reporting
 
 
-def machine_facts(versions, threads):
+def machine_facts(versions, threads, precision):
     cpu = {}
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -407,6 +457,7 @@ def machine_facts(versions, threads):
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": versions,
+        "precision": precision,
     }
 
 
@@ -418,7 +469,7 @@ def facts_text(facts):
             f" load average {facts['load_average']:.2f} at start",
             f"- isa: {' '.join(facts['isa'])} (not: {' '.join(facts['isa_missing'])})",
             f"- system: {facts['system']}, Python {facts['python']}",
-            f"- engines: {versions}, all in float32",
+            f"- engines: {versions}, {facts['precision']}",
         ]
     )
 
@@ -433,7 +484,7 @@ def table(results, engines, subject):
     header = ["model", "batch", *[f"{engine} ms" for engine in engines]]
     header += [f"{subject} / {peer}" for peer in peers]
     if len(peers) > 1:
-        header.append(f"{subject} / faster peer")
+        header.append(f"{subject} / fastest peer")
     header.append("max rel. error")
     rows = [header, ["---"] * 2 + ["---:"] * (len(header) - 2)]
     for result in results:
@@ -449,7 +500,7 @@ def table(results, engines, subject):
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def remarks(results):
+def remarks(results, tolerance):
     """What a reader must know before trusting a row."""
     lines = []
     for result in results:
@@ -464,7 +515,7 @@ def remarks(results):
         lines += [
             f"- {label}: {engine} differs from {result['reference']} by {error:.1e}"
             for engine, error in result["relative_error"].items()
-            if error > 1e-3
+            if error > tolerance
         ]
         lines += [
             f"- {label}: {engine} used {timed['idle_cpu']:.2f} cores during the slices of others"
@@ -559,6 +610,7 @@ def parse_arguments():
         metavar="NAME=1x3x224x224",
         help="shape of an input with open dimensions; the first one is replaced by --batch",
     )
+    parser.add_argument("--int8", action="store_true", help="quantize the models and measure them in INT8")
     parser.add_argument(
         "--quick", action="store_true", help="fewer and shorter slices: a first look, not a result"
     )
@@ -577,7 +629,9 @@ def main():
         sys.exit("peers: no engine left to measure")
     # Without kilter the table still compares the peers, relative to the first of them.
     subject = "kilter" if "kilter" in engines else engines[0]
-    facts = machine_facts(versions, arguments.threads)
+    precision = "all in INT8 but 'kilter f32'" if arguments.int8 else "all in float32"
+    facts = machine_facts(versions, arguments.threads, precision)
+    labels = engines
 
     import onnx
 
@@ -587,6 +641,12 @@ def main():
     for name in arguments.models or DEFAULT_MODELS:
         path = model_path(name)
         model = onnx.load(path, load_external_data=False)
+        entries = fp32_entries(path, engines)
+        if arguments.int8:
+            entries = int8_entries(path, model, engines, arguments.sequence, dict(arguments.shape))
+            labels = (
+                list(entries) if labels is engines else labels + [new for new in entries if new not in labels]
+            )
         for batch in arguments.batch:
             try:
                 specs = input_specs(model, batch, arguments.sequence, dict(arguments.shape))
@@ -597,7 +657,7 @@ def main():
             result = {
                 "model": path.stem,
                 "batch": batch,
-                **measure(context, path, specs, engines, arguments.threads, rounds, slice_),
+                **measure(context, entries, specs, arguments.threads, rounds, slice_),
             }
             add_ratios(result, subject)
             results.append(result)
@@ -606,7 +666,9 @@ def main():
         f"Milliseconds per call. Ratios are speeds, above 1 {subject} is faster: median of {rounds}"
         " interleaved rounds (range over the rounds). Errors are max |a-b| / max |b| between engines."
     )
-    sections = [facts_text(facts), table(results, engines, subject), legend, remarks(results)]
+    # Rounding to 8 bits moves the outputs of random networks; a wrong result is of another size.
+    tolerance = 0.5 if arguments.int8 else 1e-3
+    sections = [facts_text(facts), table(results, labels, subject), legend, remarks(results, tolerance)]
     report = "\n\n".join(filter(None, sections))
     print(report)
     if arguments.markdown:
