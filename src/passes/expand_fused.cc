@@ -76,7 +76,7 @@ Value* swapped(Graph& graph, Value* value, const std::string& stem) {
     return dequantize == nullptr ? result : quantized_like(graph, result, *dequantize, stem);
 }
 
-// A bias that was stored in int32, as the f32 constant it stands for: an Add reads it, which no runtime does on integers.
+// A bias that was stored in int32, as the f32 constant it stands for: as long as an Add reads it, integers only cost time.
 Value* plain_bias(Graph& graph, Value* bias) {
     const Node* dequantize = dequantize_of(bias);
     if (dequantize == nullptr) return bias;
@@ -129,7 +129,9 @@ bool expand_matmul(Graph& graph, Node& node) {
     Value* x = graph.add_value(graph.fresh_name(result->name() + "/MatMul"), result->type);
     graph.set_output(node, 0, x);
     if (alpha != 1.0F) x = emit(graph, "Mul", {x, add_scalar(graph, alpha, x)}, name);
-    if (bias != nullptr) x = emit(graph, "Add", {x, plain_bias(graph, bias)}, name);
+    // ONNX Runtime makes a Gemm of a product of static shape and its bias, and runs that on integers when the bias is int32.
+    const bool becomes_gemm = a->type.is_static();
+    if (bias != nullptr) x = emit(graph, "Add", {x, becomes_gemm ? bias : plain_bias(graph, bias)}, name);
     Node* last = x->producer();
     graph.set_output(*last, 0, nullptr);
     graph.remove_value(x);
