@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "ops/post_ops.h"
@@ -22,15 +23,15 @@ bool is_depthwise(const Graph& graph, const Node& node) {
     return weights->dim(1) == 1 && node.attributes.get_int("group", 1) == weights->dim(0);
 }
 
-// f(s·x) = s·f(x) for s > 0, or a Clip from zero, which is so up to its upper limit.
-bool scales_through(const Node& node, bool& clipped) {
-    for (const PostOp& op : post_ops(node)) {
-        if (op.name == "clip" && op.alpha == 0.0F)
-            clipped = true;
-        else if (op.name != "relu" && op.name != "leaky_relu")
-            return false;
+// f(s·x) = s·f(x) for s > 0, or a single Clip from zero, which is so once its limit is scaled as well.
+bool scales_through(const Node& node, float& limit) {
+    const std::vector<PostOp> ops = post_ops(node);
+    if (ops.size() == 1 && ops[0].name == "clip" && ops[0].alpha == 0.0F) {
+        limit = ops[0].beta;
+        return true;
     }
-    return true;
+    return std::ranges::all_of(ops,
+                               [](const PostOp& op) { return op.name == "relu" || op.name == "leaky_relu"; });
 }
 
 bool has_own_weights(const Graph& graph, const Node& node) {
@@ -44,8 +45,9 @@ bool has_own_weights(const Graph& graph, const Node& node) {
 struct Pair {
     Node* first;
     Node* second;
-    bool clipped = false;
+    float limit = std::numeric_limits<float>::infinity();  // of a Clip in between
     bool scaled = false;
+    std::vector<float> factors = {};  // by which each channel was divided, in all
 };
 
 // Channel i of the weights: an output channel of the first operator, an input channel of the second.
@@ -74,7 +76,9 @@ class Equalizer {
         for (Pair& pair : pairs_) {
             if (!pair.scaled) continue;
             ++result.pairs;
-            if (pair.clipped) result.clips_opened += open_clips(*pair.first);
+            if (std::isinf(pair.limit)) continue;
+            limit_channels(pair);
+            ++result.clips_split;
         }
         return result;
     }
@@ -89,7 +93,7 @@ class Equalizer {
             const bool through = node->attributes.get_int("group", 1) == 1 || is_depthwise(graph_, *node);
             const bool into = next->attributes.get_int("group", 1) == 1 || is_depthwise(graph_, *next);
             Pair pair{node.get(), next};
-            if (through && into && scales_through(*node, pair.clipped)) pairs_.push_back(pair);
+            if (through && into && scales_through(*node, pair.limit)) pairs_.push_back(pair);
         }
         for (const Pair& pair : pairs_)
             for (Node* node : {pair.first, pair.second})
@@ -121,20 +125,25 @@ class Equalizer {
             const std::span<float> bias = weights(*pair.first, 2).as_mutable<float>();
             for (size_t i = 0; i < bias.size(); ++i) bias[i] /= s[i];
         }
+        pair.factors.resize(count, 1.0F);
+        for (size_t i = 0; i < count; ++i) pair.factors[i] *= s[i];
         pair.scaled = pair.scaled || furthest >= kSettled;
         return furthest;
     }
 
-    static int open_clips(Node& node) {
-        std::vector<std::string> names = node.attributes.get_strings("post_ops");
-        int opened = 0;
-        for (std::string& name : names) {
-            if (name != "clip") continue;
-            name = "relu";
-            ++opened;
-        }
-        node.attributes.set("post_ops", std::move(names));
-        return opened;
+    // Clip(0, limit) becomes Relu and the minimum with limit/s, one for each channel.
+    void limit_channels(const Pair& pair) {
+        Node& node = *pair.first;
+        Shape shape(static_cast<size_t>(graph_.constant(node.input(1))->rank()), 1);
+        shape[1] = static_cast<int64_t>(pair.factors.size());
+        std::vector<float> limits(pair.factors.size());
+        for (size_t i = 0; i < limits.size(); ++i) limits[i] = pair.limit / pair.factors[i];
+        Value* constant = graph_.add_constant(Tensor::of<float>(shape, limits),
+                                              graph_.fresh_name(node.output()->name() + "_limit"));
+        for (const std::string_view attribute : {"post_ops", "post_alphas", "post_betas"})
+            node.attributes.erase(attribute);
+        append_post_op(graph_, node, "relu");
+        append_post_op(graph_, node, "min", 0, 0, constant);
     }
 
     Graph& graph_;

@@ -30,10 +30,10 @@ std::vector<std::string> prepare(Model& model, const QuantizeOptions& options) {
     if (options.recipes.equalization) {
         const Equalized done = equalize(model.graph);
         notes.push_back(fmt::format("equalization: {} pairs of convolutions", done.pairs));
-        if (done.clips_opened > 0)
+        if (done.clips_split > 0)
             notes.push_back(fmt::format(
-                "equalization: {} Clip became Relu, which changes the FP32 function where they cut",
-                done.clips_opened));
+                "equalization: {} Clip have a limit for each channel now, which ONNX Runtime does not fuse",
+                done.clips_split));
     }
     if (options.target == Target::onnxruntime && split_residuals(model.graph)) infer_types(model.graph);
     return notes;

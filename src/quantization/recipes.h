@@ -5,11 +5,11 @@
 
 namespace kilter {
 
-//! equalization.cc: evens out the ranges of channels between neighbouring convolutions. Changes weights, not the function,
-//! except that a Clip from zero becomes a Relu where channels are scaled. What it did, for the report.
+//! equalization.cc: evens out the ranges of channels between neighbouring convolutions. Keeps the function: a
+//! Clip from zero becomes a Relu and a limit for each channel. What it did, for the report.
 struct Equalized {
     int pairs = 0;
-    int clips_opened = 0;  // Clip(0, …) that became Relu
+    int clips_split = 0;  // Clip(0, …) that got a limit for each channel
 };
 Equalized equalize(Graph& graph);
 

@@ -82,7 +82,9 @@ TEST(ExpandFused, ExpandsProductsOfAllForms) {
                             graph.add("MatMul", inputs, std::move(attributes), "fc", kKilterDomain), "y");
                         expect_keeps_function(graph, expand_fused);
                         EXPECT_FALSE(has_own_operators(graph));
-                        if (rank == 3 && !trans_a) EXPECT_EQ(find_node(graph, "Transpose"), nullptr);
+                        if (rank == 3 && !trans_a) {
+                            EXPECT_EQ(find_node(graph, "Transpose"), nullptr);
+                        }
                     }
 }
 

@@ -51,7 +51,7 @@ TEST(Equalization, KeepsTheFunctionAndEvensOutTheChannels) {
     const auto before = ref::run(graph, inputs);
     const Equalized done = equalize(graph);
     EXPECT_EQ(done.pairs, 2);
-    EXPECT_EQ(done.clips_opened, 0);
+    EXPECT_EQ(done.clips_split, 0);
     expect_near(ref::run(graph, inputs), before, 1e-4);
     const Node* a = find_node(graph, "Conv", kKilterDomain);
     EXPECT_LT(spread(*graph.constant(a->input(1))),
@@ -67,15 +67,18 @@ TEST(Equalization, MakesPerTensorWeightsBetter) {
     EXPECT_LT(net.quantize(options).error(), 0.5 * plain);
 }
 
-TEST(Equalization, SaysWhenItOpensAClip) {
+TEST(Equalization, ScalesTheLimitOfAClipWithTheChannel) {
     Net net;
-    Value* y = net.conv(net.input({1, 3, 6, 6}), 8, "a");
+    Value* y = net.conv(net.input({1, 3, 6, 6}), 8, "a", 10.0F);
     append_post_op(net.graph(), *y->producer(), "clip", 0.0F, 6.0F);
     scale_rows(net.graph(), y->producer()->input(1), 1);
     net.output(net.conv(y, 4, "b"));
+    const std::vector<Tensor> inputs = random_inputs(net.graph());
+    const auto before = ref::run(net.graph(), inputs);
     const Equalized done = equalize(net.graph());
     EXPECT_EQ(done.pairs, 1);
-    EXPECT_EQ(done.clips_opened, 1);
+    EXPECT_EQ(done.clips_split, 1);
+    expect_near(ref::run(net.graph(), inputs), before, 1e-4);
 }
 
 TEST(Equalization, LeavesSharedAndNonHomogeneousOnesAlone) {
