@@ -31,7 +31,11 @@ class Builder:
         fan_in = inputs // group * kernel * kernel
         w = self.random.standard_normal((outputs, inputs // group, kernel, kernel)) * (2 / fan_in) ** 0.5
         b = 0.1 * self.random.standard_normal(outputs)
-        args = [x, self.constant(f"{name}.w", w.astype(np.float32)), self.constant(f"{name}.b", b.astype(np.float32))]
+        args = [
+            x,
+            self.constant(f"{name}.w", w.astype(np.float32)),
+            self.constant(f"{name}.b", b.astype(np.float32)),
+        ]
         return self.op("Conv", args, name, kernel_shape=[kernel] * 2, pads=[kernel // 2] * 4, group=group)
 
     def dense(self, x, name, inputs, outputs):
@@ -56,7 +60,9 @@ def convolutions(path):
     y = net.op("MaxPool", [y], "pool", kernel_shape=[2, 2], strides=[2, 2])
     wide = net.op("Clip", [net.conv(y, "expand", 16, 32, 1), zero, six], "expand.clip")
     deep = net.op("Clip", [net.conv(wide, "depthwise", 32, 32, 3, 32), zero, six], "depthwise.clip")
-    y = net.op("Relu", [net.op("Add", [net.conv(deep, "project", 32, 16, 1), y], "residual")], "residual.relu")
+    y = net.op(
+        "Relu", [net.op("Add", [net.conv(deep, "project", 32, 16, 1), y], "residual")], "residual.relu"
+    )
     left = net.op("Relu", [net.conv(y, "left", 16, 16, 1)], "left.relu")
     right = net.op("Relu", [net.conv(y, "right", 16, 16)], "right.relu")
     y = net.conv(net.op("Concat", [left, right], "join", axis=1), "mix", 32, 32)
@@ -139,7 +145,8 @@ def test_onnx_runtime_fuses_every_product(exported, tmp_path):
     fused = session(path, tmp_path / "optimized.onnx")
     kinds = Counter(node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node)
     assert kinds["MatMul"] == kinds["Gemm"] == 0, kinds
-    if target == "onnxruntime":  # the other target keeps residual additions inside the convolution before them
+    # The other target keeps residual additions inside the convolution before them.
+    if target == "onnxruntime":
         assert kinds["Conv"] == kinds["FusedConv"] == kinds["DequantizeLinear"] == 0, kinds
     model = kilter.load(path)
     for sample in samples[:3]:
