@@ -80,6 +80,29 @@ std::vector<ConvCase> conv_cases() {
          .dilations = {2, 2},
          .source = asymmetric,
          .target = wide},
+        {.x = {2, 144, 13, 70},
+         .weights = {144, 1, 3, 3},
+         .groups = 144,
+         .pads = {1, 1, 1, 1},
+         .source = asymmetric,
+         .target = wide},
+        {.x = {1, 100, 9, 11},
+         .weights = {100, 1, 5, 5},
+         .groups = 100,
+         .strides = {1, 2},
+         .pads = {2, 3, 2, 1},
+         .source = asymmetric,
+         .target = wide_signed,
+         .per_channel = false,
+         .activation = "Relu"},
+        {.x = {1, 64, 12, 9},
+         .weights = {64, 1, 1, 7},
+         .groups = 64,
+         .pads = {0, 6, 0, 6},
+         .dilations = {1, 2},
+         .source = unsigned_source,
+         .target = positive,
+         .bias = false},
         {.x = {2, 8, 15}, .weights = {24, 8, 3}, .pads = {2, 0}, .source = asymmetric, .target = wide},
         {.x = {1, 5, 4, 6, 7},
          .weights = {9, 5, 2, 3, 3},
@@ -144,6 +167,15 @@ TEST(QuantizedConv, GivesTheBitsOfTheScalarKernel) {
         EXPECT_EQ(graph.count("DequantizeLinear", ""), 0);
         graph.expect_same_bits();
     }
+}
+
+TEST(QuantizedConv, RunsDepthwiseConvolutionsInItsOwnKernel) {
+    if (!__builtin_cpu_supports("avx512vnni")) GTEST_SKIP() << "this CPU has no AVX512-VNNI";
+    int found = 0;
+    for (const ConvCase& c : conv_cases())
+        for (const StepReport& step : single(c).steps())
+            found += step.kernel == "depthwise:avx512_vnni" ? 1 : 0;
+    EXPECT_EQ(found, 5);
 }
 
 TEST(QuantizedConv, MeansWhatTheFloatOperatorsMean) {

@@ -5,6 +5,7 @@
 #include "engine/builder.h"
 #include "engine/native/bytes.h"
 #include "engine/native/loop.h"
+#include "engine/native/simd.h"
 #include "ops/op.h"
 
 namespace kilter::engine {
@@ -61,11 +62,27 @@ bool wants_channels_last(const Value* y) {
 }
 
 // Pixels that are quantized channel by channel before they are interleaved: all of it stays in the first-level cache.
-constexpr int64_t kPixels = 64;
+constexpr int64_t kPixels = 512;
+
+KILTER_INLINE void interleave_three_body(const char* line, int64_t count, char* y) {
+    for (int64_t i = 0; i < count; ++i) {
+        y[3 * i] = line[i];
+        y[3 * i + 1] = line[kPixels + i];
+        y[3 * i + 2] = line[2 * kPixels + i];
+    }
+}
+KILTER_SIMD(interleave_three, (const char* line, int64_t count, char* y), line, count, y)
 
 void interleave(const float* x, int64_t channels, int64_t plane, int64_t first, int64_t count, float scale,
                 int64_t zero_point, DType dtype, char* y) {
-    char line[kPixels];  // NOLINT: a scratch line
+    char line[3 * kPixels];  // NOLINT: scratch lines
+    // Images have three channels; a loop with a fixed number of them becomes vector code.
+    if (channels == 3) {
+        for (int64_t channel = 0; channel < 3; ++channel)
+            quantize(x + channel * plane + first, count, scale, zero_point, dtype, line + channel * kPixels);
+        interleave_three(line, count, y + first * 3);
+        return;
+    }
     for (int64_t channel = 0; channel < channels; ++channel) {
         quantize(x + channel * plane + first, count, scale, zero_point, dtype, line);
         char* to = y + first * channels + channel;
