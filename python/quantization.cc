@@ -43,7 +43,7 @@ QuantizeOptions to_options(const nb::dict& words) {
     options.mode = mode(text("mode"));
     options.target = target(text("target"));
     Choice choice;
-    choice.algorithm = range_algorithm(text("algorithm"));
+    if (text("algorithm") != "auto") choice.algorithm = range_algorithm(text("algorithm"));
     choice.granularity = granularity(text("weights"));
     choice.scheme = scheme(text("scheme"));
     if (!words["percentile"].is_none()) choice.percentile = nb::cast<double>(words["percentile"]);

@@ -144,7 +144,7 @@ def quantize(
     calibration: Samples | None = None,
     *,
     stats: Stats | None = None,
-    algorithm: str = "minmax",
+    algorithm: str = "auto",
     percentile: float | None = None,
     samples: int | None = None,
     weights: str = "per-channel",
@@ -165,11 +165,12 @@ def quantize(
     `calibration` yields inputs, one run each: an array, or a mapping of names to arrays. It is read one item at a
     time and never collected; `samples` stops after so many items. `stats` from `kilter.calibrate` replaces it.
 
-    `algorithm` chooses ranges: minmax, kl, percentile (with `percentile`) or mse. `weights`: per-channel or
+    `algorithm` chooses ranges: minmax, kl, percentile (with `percentile`), mse, or auto: percentile 99.99 for
+    convolutions, minmax for all others. `weights`: per-channel or
     per-tensor; `scheme`: asym or sym zero points; `mode`: smart or full. `exclude` and `only` take names, globs,
     "re:..." or "type:Conv". `overrides` are {"model": {...}, "types": {...}, "operators": {...}}. `recipes`:
-    bias-correction, equalization, smooth-quant, overflow-safe, float-first, float-last. `plan` replaces all of
-    these choices but the recipes.
+    equalization, smooth-quant, overflow-safe, float-first, float-last, no-bias-correction. `plan` replaces all
+    of these choices but the recipes.
     """
     words = _words(
         algorithm=algorithm,
@@ -253,7 +254,7 @@ def _names(value: str | Sequence[str]) -> list[str]:
 def _words(**given: Any) -> dict[str, Any]:
     """All options of the native side, with their defaults."""
     words: dict[str, Any] = {
-        "algorithm": "minmax",
+        "algorithm": "auto",
         "percentile": None,
         "weights": "per-channel",
         "scheme": "asym",

@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Arguments {
     std::string model, output;
     SampleArguments samples{.samples = 100};
-    std::string calibration = "minmax";
+    std::string calibration = "auto";
     std::string weights = "per-channel";
     std::string scheme = "asym";
     std::string mode = "smart";
@@ -48,7 +48,9 @@ std::string pattern(const std::string& text) {
 Choice model_choice(const Arguments& arguments) {
     Choice choice;
     const size_t colon = arguments.calibration.find(':');
-    choice.algorithm = range_algorithm(arguments.calibration.substr(0, colon));
+    // "auto" leaves the choice to the default plan: percentile for convolutions, minmax for everything else.
+    if (arguments.calibration != "auto")
+        choice.algorithm = range_algorithm(arguments.calibration.substr(0, colon));
     if (colon != std::string::npos) {
         double percentile = 0;
         const bool number = CLI::detail::lexical_cast(arguments.calibration.substr(colon + 1), percentile);
@@ -218,7 +220,8 @@ void add_quantize(CLI::App& app) {
     command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
     add_sample_options(*command, arguments->samples, "Calibrate with the first N samples (default 100)");
     command
-        ->add_option("--calibration", arguments->calibration, "minmax (default), kl, percentile[:P] or mse")
+        ->add_option("--calibration", arguments->calibration,
+                     "auto (default), minmax, kl, percentile[:P] or mse")
         ->type_name("HOW");
     const auto words = [&](const char* option, std::string& value, std::vector<std::string> known,
                            const char* help) {
@@ -244,7 +247,7 @@ void add_quantize(CLI::App& app) {
     several("--exclude", arguments->exclude, "NAME", "Keep these in float: name, glob, /regex/ or type:Conv");
     several("--only", arguments->only, "NAME", "Quantize nothing else");
     several("--recipe", arguments->recipes, "R",
-            "bias-correction, equalization, smooth-quant, overflow-safe, float-first/-last");
+            "equalization, smooth-quant, overflow-safe, float-first, float-last, no-bias-correction");
     command->add_option("--plan", arguments->plan, "Use this plan instead of the choices above")
         ->type_name("FILE");
     command->add_option("--save-plan", arguments->save_plan, "Write the plan as JSON, to edit and use again")

@@ -161,6 +161,9 @@ Plan default_plan(const Graph& graph, Mode mode) {
         if (!on_integers.contains(node.get())) continue;
         OperatorPlan entry{names.at(node.get()), std::string(public_type(*node)), node->origins};
         if (lonely.contains(node.get())) entry.precision = Precision::f32;
+        // Images have rare extremes that are better cut (docs/arithmetic.md, "Defaults"); in transformers they carry meaning.
+        if (entry.op == "Conv" || entry.op == "ConvTranspose")
+            entry.activation.algorithm = RangeAlgorithm::percentile;
         plan.operators.push_back(std::move(entry));
     }
     return plan;

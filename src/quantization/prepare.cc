@@ -8,6 +8,10 @@
 namespace kilter {
 
 void enable(Recipes& recipes, std::string_view name) {
+    if (name == "no-bias-correction") {
+        recipes.bias_correction = false;
+        return;
+    }
     static constexpr Word<bool Recipes::*> kRecipes[] = {
         {&Recipes::bias_correction, "bias-correction"}, {&Recipes::equalization, "equalization"},
         {&Recipes::smooth_quant, "smooth-quant"},       {&Recipes::overflow_safe, "overflow-safe"},
