@@ -431,7 +431,8 @@ def add_ratios(result, subject):
         result["ratios"][peer] = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
     peers = [peer for peer in result["ratios"] if peer != INT8_BASELINE]
     if peers:
-        result["faster_peer"] = min(peers, key=lambda peer: engines[peer]["median_ms"])
+        # By ratio, not by milliseconds: with few rounds the two disagree, and then the less favourable one counts.
+        result["faster_peer"] = min(peers, key=lambda peer: result["ratios"][peer]["median"])
 
 
 # Reporting
