@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make demo`: inspects, runs and measures the small network in fixtures/ on real images."""
+"""`make demo`: inspects, quantizes, runs and compares the small network in fixtures/ on real images."""
 
 import subprocess
 import sys
@@ -23,17 +23,30 @@ def kilter(*arguments):
     subprocess.run([command, *arguments], cwd=ROOT, check=True)
 
 
+# The first images choose the ranges, the others judge the result.
+CALIBRATION = 100
+
+
+def accuracy(model, images, labels):
+    kilter("run", model, "--input", f"image={shown(images)}", "-o", shown(OUTPUT))
+    found = np.load(OUTPUT / "logits.npy").argmax(axis=1)
+    return np.mean(found == labels)
+
+
 def main():
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    model = shown(FIXTURE / "model.onnx")
-    images, labels = np.load(FIXTURE / "images.npy"), np.load(FIXTURE / "labels.npy")
-    np.save(OUTPUT / "images.npy", images.astype(np.float32) / 255)
+    model, small = shown(FIXTURE / "model.onnx"), shown(OUTPUT / "int8.onnx")
+    pixels, labels = np.load(FIXTURE / "images.npy"), np.load(FIXTURE / "labels.npy")[CALIBRATION:]
+    scaled = pixels.astype(np.float32) / 255
+    calibration, images = OUTPUT / "calibration.npy", OUTPUT / "images.npy"
+    np.save(calibration, scaled[:CALIBRATION])
+    np.save(images, scaled[CALIBRATION:])
 
     kilter("inspect", model)
-    kilter("run", model, "--input", f"image={shown(OUTPUT / 'images.npy')}", "-o", shown(OUTPUT))
-    found = np.load(OUTPUT / "logits.npy").argmax(axis=1)
-    print(f"accuracy on {len(labels)} Fashion-MNIST test images: {np.mean(found == labels):.1%}")
-    kilter("bench", model, "--batch", "16", "--seconds", "1", "--per-op")
+    kilter("quantize", model, "--data", shown(calibration), "-o", small)
+    before, after = accuracy(model, images, labels), accuracy(small, images, labels)
+    print(f"\naccuracy on {len(labels)} other Fashion-MNIST test images: FP32 {before:.1%}, INT8 {after:.1%}")
+    kilter("bench", model, small, "--batch", "16", "--seconds", "1")
 
 
 if __name__ == "__main__":
