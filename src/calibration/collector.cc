@@ -206,13 +206,16 @@ class Part {
     int64_t stride_, piece_ = 0, chosen_ = 0;
 };
 
-[[noreturn]] void fail_not_finite(const Observation& seen) {
-    std::string_view found = "NaN";
-    for (const float value : dense_copy(seen.data, seen.shape, seen.strides))
-        if (std::isnan(value))
-            break;
-        else if (std::isinf(value))
-            found = value > 0 ? "infinity" : "-infinity";
+// Throws unless the operator made infinities on purpose, as attention masks do: NaN and bad inputs never are.
+void check_not_finite(const Observation& seen) {
+    std::string_view found;
+    for (const float value : dense_copy(seen.data, seen.shape, seen.strides)) {
+        if (std::isinf(value)) found = value > 0 ? "infinity" : "-infinity";
+        if (!std::isnan(value)) continue;
+        found = "NaN";
+        break;
+    }
+    if (seen.producer != nullptr && found != "NaN") return;
     if (seen.producer == nullptr) fail("input '{}' contains {}", seen.name, found);
     throw Error(fmt::format("{}: its result '{}' contains {}, its inputs do not", describe(*seen.producer),
                             seen.name, found));
@@ -278,7 +281,10 @@ void Collector::observe(const Observation& observation) {
 #pragma omp parallel for schedule(dynamic, 1)
         for (int64_t part = 0; part < parts; ++part) work(part);
     }
-    if (!finite) fail_not_finite(observation);
+    if (finite) return;
+    check_not_finite(observation);
+    const std::lock_guard lock(mutex_);
+    known_[index].infinite = true;
 }
 
 Stats Collector::stats() const {
@@ -286,7 +292,7 @@ Stats Collector::stats() const {
     for (const auto& slot : slots_) {
         for (size_t i = 0; i < slot->tallies.size(); ++i) {
             const Tally& tally = slot->tallies[i];
-            if (tally.count == 0) continue;
+            if (tally.count == 0 || known_[i].infinite) continue;
             ValueStats seen;
             seen.count = tally.count;
             // Adding zero makes -0 and 0 one.

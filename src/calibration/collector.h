@@ -16,7 +16,8 @@ class Collector {
     explicit Collector(const Graph& graph);
     ~Collector();
 
-    //! Throws Error when a value is not finite, naming the input or the operator.
+    //! Throws Error when a value is NaN or an input infinite, naming the input or the operator. An infinite result, such as an
+    //! attention mask, gets no statistics: it cannot be quantized.
     void observe(const Observation& observation);
     //! What was seen so far; not while somebody observes.
     Stats stats() const;
@@ -30,6 +31,7 @@ class Collector {
     struct Known {
         std::string name;
         int channel_axis;
+        bool infinite = false;  // seen infinite: there is no range to choose, so it has no statistics
     };
     std::vector<Known> known_;
     std::map<std::string, size_t, std::less<>> index_;

@@ -152,7 +152,8 @@ bool Groups::build() {
                 if (seen == nullptr || seen->count == 0) {
                     for (const Reader& reader : readers[g]) {
                         planned_.erase(reader.node);
-                        reasons_[reader.node] = fmt::format("calibration saw no value of '{}'", root->name());
+                        reasons_[reader.node] =
+                            fmt::format("calibration saw no finite value of '{}'", root->name());
                     }
                     return false;
                 }

@@ -270,6 +270,24 @@ TEST(Calibrate, NamesTheOperatorWhoseResultFirstIsNotFinite) {
     EXPECT_NE(message.find("NaN"), std::string::npos) << message;
 }
 
+TEST(Calibrate, LeavesOutWhatIsInfiniteOnPurpose) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {4}});
+    Value* zero = graph.add_constant(Tensor::scalar(0.0F));
+    Value* never = graph.add_constant(Tensor::scalar(-std::numeric_limits<float>::infinity()));
+    Value* mask = graph.add("Where", {graph.add("Greater", {x, zero}), zero, never}, {}, "mask");
+    Value* y = graph.add("Softmax", {graph.add("Add", {x, mask}, {}, "masked")}, {}, "softmax");
+    graph.add_output(y, "y");
+    infer_types(graph);
+    const std::string masked = graph.nodes()[1]->output(0)->name();
+    const Program program = program_of(std::move(graph));
+    const Stats stats = calibrate(program, Samples{{Tensor::of<float>({4}, {1, -2, 3, 4})}});
+    EXPECT_EQ(stats.find(masked), nullptr);
+    ASSERT_NE(stats.find("x"), nullptr);
+    EXPECT_EQ(stats.find("x")->min, -2.0F);
+    EXPECT_EQ(stats.values.size(), 2U);  // the input and the probabilities
+}
+
 TEST(Calibrate, TakesHugeNumbersThatAreFinite) {
     Graph graph;
     Value* x = graph.add_input("x", {DType::f32, {2, 500}});

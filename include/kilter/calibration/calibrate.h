@@ -23,8 +23,9 @@ struct CalibrationOptions {
 
 //! Runs the program over all samples and watches its activations; the names are those of program.graph().
 //! For the same samples the result is the same bit for bit, whatever their order and however many instances there are.
-//! Throws Error when a sample does not fit the model, when there is none, and when a value is not finite: that names the
-//! sample (from 0) and the input, or the operator whose result first became NaN or infinite.
+//! Throws Error when a sample does not fit the model, when there is none, when a value is NaN and when an input is
+//! infinite: that names the sample (from 0) and the input, or the operator whose result first became NaN. Results that are
+//! infinite on purpose (attention masks) get no statistics.
 Stats calibrate(const Program& program, const SampleSource& next, const CalibrationOptions& options = {});
 Stats calibrate(const Program& program, const std::vector<std::vector<Tensor>>& samples,
                 const CalibrationOptions& options = {});
