@@ -247,7 +247,7 @@ void add_quantize(CLI::App& app) {
     several("--exclude", arguments->exclude, "NAME", "Keep these in float: name, glob, /regex/ or type:Conv");
     several("--only", arguments->only, "NAME", "Quantize nothing else");
     several("--recipe", arguments->recipes, "R",
-            "equalization, smooth-quant, overflow-safe, float-first, float-last, no-bias-correction");
+            "equalization, smooth-quant, float-first, float-last, no-bias-correction, …");
     command->add_option("--plan", arguments->plan, "Use this plan instead of the choices above")
         ->type_name("FILE");
     command->add_option("--save-plan", arguments->save_plan, "Write the plan as JSON, to edit and use again")
