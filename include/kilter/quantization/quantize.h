@@ -20,12 +20,12 @@ Target target(std::string_view name);
 
 struct Recipes {
     bool bias_correction = true;  // shift biases by the mean error that rounding the weights makes
-    bool equalization = false;     // even out channel ranges between convolutions, before calibration
-    bool smooth_quant = false;     // move outliers of activations into the weights
-    double smooth_alpha = 0.5;     // how much of them: 0 none, 1 all
-    bool overflow_safe = false;    // no u8·s8 pair sum can exceed int16: for machines without VNNI
-    bool float_first = false;      // operators that read the graph's inputs stay in floating point
-    bool float_last = false;       // so do the last products before its outputs
+    bool equalization = false;    // even out channel ranges between convolutions, before calibration
+    bool smooth_quant = false;    // move outliers of activations into the weights
+    double smooth_alpha = 0.5;    // how much of them: 0 none, 1 all
+    bool overflow_safe = false;   // no u8·s8 pair sum can exceed int16: for machines without VNNI
+    bool float_first = false;     // operators that read the graph's inputs stay in floating point
+    bool float_last = false;      // so do the last products before its outputs
 };
 //! Switches on a recipe by name (bias-correction, equalization, smooth-quant, overflow-safe, float-first, float-last), or
 //! off the one that is on by itself (no-bias-correction).
