@@ -3,28 +3,12 @@
 
 #include "engine/builder.h"
 #include "engine/dnnl/post_ops.h"
+#include "engine/dnnl/views.h"
 
 namespace kilter::engine {
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-Desc swapped(const Desc& desc) { return desc.permute_axes({0, 1, 3, 2}); }
-
-Array view(Builder& builder, const Value* value) {
-    const Array array = builder.any(value);
-    return array.desc.get_inner_blks().empty() ? array : builder.dense(value);
-}
-
-// The operand as a product's kernel wants it: as it stands, or copied when no fast kernel takes the view.
-Array fitted(Builder& builder, const Array& array, const Desc& seen, const Desc& wanted) {
-    Array source = array;
-    source.desc = seen;
-    if (seen == wanted) return source;
-    const Array copy = builder.temporary(DType::f32, array.shape, wanted);
-    builder.add_reorder(source, copy);
-    return copy;
-}
 
 dnnl::matmul::primitive_desc product(const Desc& a, const Desc& b, const Desc& y,
                                      const dnnl::primitive_attr& attributes) {
@@ -43,10 +27,10 @@ bool build(Builder& builder, const Node& node) {
             return false;
     if (mask != nullptr && builder.dtype(mask) != DType::f32) return false;
     const Shape& y_shape = builder.shape(node.output(0));
-    const Array q = view(builder, node.input(0));
-    const Array k = view(builder, node.input(1));
-    const Array v = view(builder, node.input(2));
-    const Desc k_seen = node.attributes.get_int("k_transposed") != 0 ? k.desc : swapped(k.desc);
+    const Array q = plain(builder, node.input(0));
+    const Array k = plain(builder, node.input(1));
+    const Array v = plain(builder, node.input(2));
+    const Desc k_seen = node.attributes.get_int("k_transposed") != 0 ? k.desc : transposed(k.desc);
     Shape scores_shape = y_shape;
     scores_shape[3] = k_seen.get_dims()[3];
     const Desc scores_desc = dense_desc(DType::f32, scores_shape);

@@ -3,6 +3,7 @@
 
 #include "engine/builder.h"
 #include "engine/dnnl/post_ops.h"
+#include "engine/dnnl/views.h"
 
 namespace kilter::engine {
 namespace {
@@ -19,21 +20,6 @@ struct Product {
 };
 
 bool scale_in_output(float alpha) { return alpha != 1.0F; }
-
-// Dimensions and strides of the last two axes exchanged.
-Desc transposed(const Desc& desc) {
-    std::vector<int> permutation(static_cast<size_t>(desc.get_ndims()));
-    for (size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<int>(i);
-    std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-    return desc.permute_axes(permutation);
-}
-
-Desc with_rank(const Desc& desc, size_t rank) {
-    dnnl::memory::dims dims = desc.get_dims();
-    if (dims.size() == rank) return desc;
-    dims.insert(dims.begin(), rank - dims.size(), 1);
-    return desc.reshape(dims);
-}
 
 // All leading dimensions of a row-major array in one.
 Shape flattened(const Shape& shape) {

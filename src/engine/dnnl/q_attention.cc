@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/builder.h"
+#include "engine/dnnl/views.h"
 #include "ops/integer_result.h"
 
 namespace kilter::engine {
@@ -10,22 +11,6 @@ namespace {
 using Desc = dnnl::memory::desc;
 
 constexpr float kProbabilityScale = 1.0F / 255.0F;
-
-Desc swapped(const Desc& desc) { return desc.permute_axes({0, 1, 3, 2}); }
-
-Array view(Builder& builder, const Value* value) {
-    const Array array = builder.any(value);
-    return array.desc.get_inner_blks().empty() ? array : builder.dense(value);
-}
-
-Array fitted(Builder& builder, const Array& array, const Desc& seen, const Desc& wanted) {
-    Array source = array;
-    source.desc = seen;
-    if (seen == wanted) return source;
-    const Array copy = builder.temporary(array.dtype, array.shape, wanted);
-    builder.add_reorder(source, copy);
-    return copy;
-}
 
 bool usable(const dnnl::matmul::primitive_desc& pd) { return pd && !is_reference(pd.impl_info_str()); }
 
@@ -51,10 +36,10 @@ bool build(Builder& builder, const Node& node) {
     const ResultType type = result_type(given);
     if (builder.dtype(node.input(1)) != DType::i8 || builder.dtype(node.input(2)) != DType::i8) return false;
     const Shape& y_shape = builder.shape(node.output(0));
-    const Array q = view(builder, node.input(0));
-    const Array k = view(builder, node.input(1));
-    const Array v = view(builder, node.input(2));
-    const Desc k_seen = given.get_int("k_transposed") != 0 ? k.desc : swapped(k.desc);
+    const Array q = plain(builder, node.input(0));
+    const Array k = plain(builder, node.input(1));
+    const Array v = plain(builder, node.input(2));
+    const Desc k_seen = given.get_int("k_transposed") != 0 ? k.desc : transposed(k.desc);
     Shape scores_shape = y_shape;
     scores_shape[3] = k_seen.get_dims()[3];
     const Desc scores_desc = dense_desc(DType::f32, scores_shape);

@@ -6,25 +6,12 @@
 
 #include "engine/builder.h"
 #include "engine/dnnl/integer_tail.h"
+#include "engine/dnnl/views.h"
 
 namespace kilter::engine {
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-Desc transposed(const Desc& desc) {
-    std::vector<int> permutation(static_cast<size_t>(desc.get_ndims()));
-    for (size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<int>(i);
-    std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-    return desc.permute_axes(permutation);
-}
-
-Desc with_rank(const Desc& desc, size_t rank) {
-    dnnl::memory::dims dims = desc.get_dims();
-    if (dims.size() == rank) return desc;
-    dims.insert(dims.begin(), rank - dims.size(), 1);
-    return desc.reshape(dims);
-}
 
 Shape flattened(const Shape& shape) { return {element_count(shape) / shape.back(), shape.back()}; }
 
@@ -37,13 +24,6 @@ bool operands_flatten(const Builder& builder, const Node& node, const Shape& y) 
         if (!row && shape != y) return false;
     }
     return true;
-}
-
-Array plain(Builder& builder, const Value* value) {
-    const Array array = builder.any(value);
-    const bool strided = array.desc.get_format_kind() == dnnl::memory::format_kind::blocked &&
-                         array.desc.get_inner_blks().empty();
-    return strided ? array : builder.dense(value);
 }
 
 // One number for all columns is written out: oneDNN takes one per column.
