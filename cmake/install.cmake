@@ -22,7 +22,7 @@ else()
 endif()
 
 # The library lies in the package; oneDNN's own package puts libdnnl.so.3 into <prefix>/lib, three folders up.
-# libfmt, libjpeg and libpng come along, so that the package needs nothing of the system but the C++ runtime.
+# libfmt and the libraries for images, YAML and Unicode come along: the package needs nothing of the system but the C++ runtime.
 set(rpath "$ORIGIN:$ORIGIN/../../..")
 foreach(dir lib lib64)
     foreach(site site-packages dist-packages)
@@ -38,10 +38,12 @@ install(TARGETS kilter LIBRARY DESTINATION ${package_dir} COMPONENT python NAMEL
 install(TARGETS _kilter LIBRARY DESTINATION ${package_dir} COMPONENT python)
 install(TARGETS kilter_cli RUNTIME DESTINATION ${command_dir} COMPONENT python)
 install(FILES $<TARGET_FILE:fmt::fmt> DESTINATION ${package_dir} RENAME $<TARGET_SONAME_FILE_NAME:fmt::fmt> COMPONENT python)
-foreach(library ${JPEG_LIBRARY_RELEASE} ${PNG_LIBRARY_RELEASE})
+find_library(YAML_CPP_FILE yaml-cpp REQUIRED)
+foreach(library ${JPEG_LIBRARY_RELEASE} ${PNG_LIBRARY_RELEASE} ${YAML_CPP_FILE} ${UTF8PROC_LIBRARY})
     file(REAL_PATH ${library} library)
     cmake_path(GET library FILENAME file)
-    if(file MATCHES "^(lib[a-z0-9]+\\.so\\.[0-9]+)")  # the name that programs look for: one number after .so
+    # The name that programs look for: one number after .so, two where minor releases break the interface.
+    if(file MATCHES "^(libyaml-cpp\\.so\\.[0-9]+\\.[0-9]+)" OR file MATCHES "^(lib[a-z0-9]+\\.so\\.[0-9]+)")
         install(FILES ${library} DESTINATION ${package_dir} RENAME ${CMAKE_MATCH_1} COMPONENT python)
     endif()
 endforeach()
