@@ -43,7 +43,7 @@ foreach(library ${JPEG_LIBRARY_RELEASE} ${PNG_LIBRARY_RELEASE} ${YAML_CPP_FILE} 
     file(REAL_PATH ${library} library)
     cmake_path(GET library FILENAME file)
     # The name that programs look for: one number after .so, two where minor releases break the interface.
-    if(file MATCHES "^(libyaml-cpp\\.so\\.[0-9]+\\.[0-9]+)" OR file MATCHES "^(lib[a-z0-9]+\\.so\\.[0-9]+)")
+    if(file MATCHES "^(libyaml-cpp\\.so\\.[0-9]+\\.[0-9]+|lib[a-z0-9]+\\.so\\.[0-9]+)")
         install(FILES ${library} DESTINATION ${package_dir} RENAME ${CMAKE_MATCH_1} COMPONENT python)
     endif()
 endforeach()
