@@ -26,6 +26,8 @@ class Metric {
     virtual std::vector<double> per_sample() const { return {}; }
     //! The interval every value of per_sample() lies in; infinite when there is no bound.
     virtual std::pair<double, double> bounds() const;
+    //! Must labels hold what the FP32 model answered, as "reference" (its output without the batch axis)?
+    virtual bool needs_reference() const { return false; }
 };
 
 //! A metric by its name in configurations (topk, Accuracy, F1, …) and its settings. Throws Error that lists the names.

@@ -1,0 +1,50 @@
+#include "kilter/metrics/metric.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/spelling.h"
+#include "kilter/base/error.h"
+#include "metrics/metrics.h"
+
+namespace kilter {
+namespace {
+
+struct Entry {
+    std::string_view name;
+    metrics::Made (*make)(const Settings&);
+};
+
+constexpr Entry kMetrics[] = {
+    {"topk", metrics::make_topk},
+    {"Accuracy", metrics::make_accuracy},
+};
+
+}  // namespace
+
+std::pair<double, double> Metric::bounds() const {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return {-kInfinity, kInfinity};
+}
+
+std::unique_ptr<Metric> make_metric(const Component& component) {
+    std::vector<std::string_view> names;
+    for (const Entry& entry : kMetrics) {
+        if (entry.name == component.name) return entry.make(component.settings);
+        names.push_back(entry.name);
+    }
+    const std::string& where = component.settings.where();
+    const std::string_view near = nearest_word(component.name, names);
+    throw Error(fmt::format("{}{}there is no metric '{}'", where, where.empty() ? "" : ": ", component.name),
+                near.empty() ? fmt::format("metrics: {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean '{}'?", near));
+}
+
+std::vector<std::string> metric_names() {
+    std::vector<std::string> names;
+    for (const Entry& entry : kMetrics) names.emplace_back(entry.name);
+    return names;
+}
+
+}  // namespace kilter
