@@ -1,0 +1,18 @@
+// What the strategies that sample share: random candidates, and one number that says how good a trial is.
+#pragma once
+
+#include "kilter/tuning/search.h"
+
+namespace kilter {
+
+//! A random choice for every operator. How many fall back to floating point is drawn first, evenly between none and all: drawn for each
+//! operator alone, the share would be the same in every candidate.
+Candidate random_candidate(Search& search);
+
+//! Higher is better: cheap trials that keep the promise, then cheap ones that nearly do. `accuracy_weight` scales the penalty.
+double utility(const Trial& trial, double accuracy_weight = 1, double cost_weight = 1);
+
+//! Number of candidates in a space; infinite when it does not fit a double.
+double size_of(const Space& space);
+
+}  // namespace kilter
