@@ -7,6 +7,7 @@
 #include "engine/builder.h"
 #include "engine/dnnl/integer_tail.h"
 #include "engine/dnnl/views.h"
+#include "engine/native/q_product.h"
 
 namespace kilter::engine {
 namespace {
@@ -44,6 +45,7 @@ Array fitted(Builder& builder, const Array& array, const Desc& wanted) {
 bool usable(const dnnl::matmul::primitive_desc& pd) { return pd && !is_reference(pd.impl_info_str()); }
 
 bool build(Builder& builder, const Node& node) {
+    if (build_q_product(builder, node)) return true;
     const Value* y = node.output(0);
     const Value* bias = node.input(2);
     const bool trans_a = node.attributes.get_int("trans_a") != 0;

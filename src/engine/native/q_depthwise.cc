@@ -7,8 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#define KILTER_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-#define KILTER_VNNI_INLINE KILTER_VNNI __attribute__((always_inline)) static inline
+#include "engine/native/vnni.h"
 
 namespace kilter::engine {
 namespace {
@@ -226,11 +225,7 @@ KILTER_VNNI void run_line(const Line& line) {
 }  // namespace
 
 bool QDepthwise::supports(const DepthwiseShape& shape) {
-    static const bool has =
-        __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-        __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-        __builtin_cpu_supports("avx512vnni") != 0;
-    return has && shape.kernel_h <= kMostRows && shape.channels >= kBlock &&
+    return has_vnni() && shape.kernel_h <= kMostRows && shape.channels >= kBlock &&
            (shape.kernel_h + 3) / 4 * shape.kernel_w <= kMostTaps &&
            (shape.kernel_w - 1) * shape.dilation_w + 1 + shape.stride_w <= kMostColumns;
 }
