@@ -68,11 +68,12 @@ void run(const Arguments& arguments) {
     if (arguments.samples.sources.empty()) {
         comparison.add(made_up_inputs(a->inputs(), resolve_shapes(a->inputs(), {})));
     } else {
-        const std::unique_ptr<Dataset> data = arguments.samples.open(a->inputs());
-        const int64_t count = arguments.samples.count(*data);
-        for (int64_t first = 0; first < count; first += arguments.samples.batch) {
-            line.show(fmt::format("comparing: {} of {} samples", first, count));
-            comparison.add(data->read(first, std::min(arguments.samples.batch, count - first)));
+        Loader loader = arguments.samples.open(a->inputs());
+        int64_t done = 0;
+        while (const std::optional<Batch> batch = loader.next()) {
+            line.show(fmt::format("comparing: {} of {} samples", done, loader.samples()));
+            comparison.add(batch->inputs);
+            done += batch->size();
         }
     }
     line.clear();

@@ -92,18 +92,18 @@ Stats calibrate_on(const Model& prepared, const Arguments& arguments, ProgressLi
         arguments.threads > 0 ? arguments.threads : std::max(1, available_cores() / arguments.instances);
     // The names of the prepared graph are what the statistics are about: it runs as it stands.
     const Program program(clone(prepared), {.threads = threads, .optimize = false});
-    const std::unique_ptr<Dataset> data = arguments.samples.open(program.inputs());
-    const int64_t count = samples = arguments.samples.count(*data);
-    int64_t next = 0;
+    Loader loader = arguments.samples.open(program.inputs());
+    samples = loader.samples();
+    int64_t taken = 0;
     const SampleSource source = [&]() -> std::optional<std::vector<Tensor>> {
         InterruptScope::check();
-        if (next >= count) return std::nullopt;
-        const int64_t size = std::min(arguments.samples.batch, count - next);
-        next += size;
-        return data->read(next - size, size);
+        std::optional<Batch> batch = loader.next();
+        if (!batch) return std::nullopt;
+        taken += batch->size();
+        return std::move(batch->inputs);
     };
     const auto progress = [&](int64_t) {
-        line.show(fmt::format("calibrating: {} of {} samples", next, count));
+        line.show(fmt::format("calibrating: {} of {} samples", taken, loader.samples()));
     };
     return calibrate(program, source, {arguments.instances, progress});
 }

@@ -28,18 +28,15 @@ float fraction(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> SampleArguments::open(const std::vector<Port>& inputs) const {
+Loader SampleArguments::open(const std::vector<Port>& inputs) const {
     DataOptions options{.mean = mean, .std = std, .size = size, .short_side = resize};
     if (!scale.empty()) options.scale = fraction(scale);
     if (!layout.empty()) options.layout = layout == "nhwc" ? Layout::nhwc : Layout::nchw;
     for (const float value : std)
         if (value == 0) throw CLI::ValidationError("--std", "a deviation must not be 0");
-    return open_dataset(sources, inputs, options);
-}
-
-int64_t SampleArguments::count(const Dataset& data) const {
-    require(data.size() > 0, "{}: there are no samples", sources.front());
-    return samples > 0 ? std::min(samples, data.size()) : data.size();
+    DataSource source = open_data(sources, inputs, options);
+    require(source.dataset->size() > 0, "{}: there are no samples", sources.front());
+    return {source.dataset, std::move(source.transforms), {.batch_size = batch, .limit = samples}};
 }
 
 void add_sample_options(CLI::App& command, SampleArguments& arguments, const std::string& samples_help) {

@@ -3,7 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "data/dataset.h"
+#include "kilter/data/loader.h"
+#include "kilter/data/open.h"
 
 namespace kilter::cli {
 
@@ -15,10 +16,9 @@ struct SampleArguments {
     int64_t samples = 0;  // 0: all there are
     int64_t batch = 1;
 
-    //! Throws CLI::ValidationError for a word that cannot be read, Error when the files do not fit the inputs.
-    std::unique_ptr<Dataset> open(const std::vector<Port>& inputs) const;
-    //! How many samples to use of a set; throws Error when there is none.
-    int64_t count(const Dataset& data) const;
+    //! Throws CLI::ValidationError for a word that cannot be read, Error when the files do not fit the inputs or when there
+    //! is no sample.
+    Loader open(const std::vector<Port>& inputs) const;
 };
 
 void add_sample_options(CLI::App& command, SampleArguments& arguments, const std::string& samples_help);

@@ -65,14 +65,15 @@ struct Decoder {
 };
 
 // Adobe stores CMYK inverted: 255 is no ink.
-std::vector<uint8_t> from_cmyk(const std::vector<uint8_t>& cmyk, bool inverted) {
-    std::vector<uint8_t> rgb;
-    rgb.reserve(cmyk.size() / 4 * 3);
+Tensor from_cmyk(const Tensor& image, bool inverted) {
+    Tensor result(DType::u8, {image.dim(0), image.dim(1), 3});
+    const std::span<const uint8_t> cmyk = image.as<uint8_t>();
+    uint8_t* rgb = result.as_mutable<uint8_t>().data();
     for (size_t i = 0; i < cmyk.size(); i += 4) {
         const auto light = [&](size_t k) { return inverted ? cmyk[i + k] : 255 - cmyk[i + k]; };
-        for (size_t c = 0; c < 3; ++c) rgb.push_back(static_cast<uint8_t>(light(c) * light(3) / 255));
+        for (size_t c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>(light(c) * light(3) / 255);
     }
-    return rgb;
+    return result;
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ bool is_jpeg(std::span<const std::byte> bytes) {
            bytes[2] == std::byte{0xFF};
 }
 
-Image decode_jpeg(std::span<const std::byte> bytes) {
+Tensor decode_jpeg(std::span<const std::byte> bytes) {
     Decoder decoder{};
     decoder.bytes = bytes;
     struct Release {
@@ -95,10 +96,10 @@ Image decode_jpeg(std::span<const std::byte> bytes) {
     const int64_t height = decoder.jpeg.image_height;
     require(width * height <= kMostPixels, "a JPEG image of {}x{} pixels is too large", width, height);
     const bool cmyk = decoder.jpeg.out_color_space == JCS_CMYK;
-    Image image{width, height, std::vector<uint8_t>(static_cast<size_t>(width * height * (cmyk ? 4 : 3)))};
-    require(decoder.read(image.pixels.data()), "a damaged JPEG image: {}", decoder.errors.message);
-    if (cmyk) image.pixels = from_cmyk(image.pixels, decoder.jpeg.saw_Adobe_marker != 0);
-    return image;
+    Tensor image(DType::u8, {height, width, cmyk ? 4 : 3});
+    require(decoder.read(image.as_mutable<uint8_t>().data()), "a damaged JPEG image: {}",
+            decoder.errors.message);
+    return cmyk ? from_cmyk(image, decoder.jpeg.saw_Adobe_marker != 0) : image;
 }
 
 }  // namespace kilter

@@ -7,6 +7,6 @@ namespace kilter {
 
 bool is_jpeg(std::span<const std::byte> bytes);
 //! Throws Error that says what is wrong; a truncated image is an error, too.
-Image decode_jpeg(std::span<const std::byte> bytes);
+Tensor decode_jpeg(std::span<const std::byte> bytes);
 
 }  // namespace kilter

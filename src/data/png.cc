@@ -10,7 +10,7 @@ bool is_png(std::span<const std::byte> bytes) {
     return bytes.size() >= 8 && png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
 }
 
-Image decode_png(std::span<const std::byte> bytes) {
+Tensor decode_png(std::span<const std::byte> bytes) {
     png_image png{};
     png.version = PNG_IMAGE_VERSION;
     struct Release {
@@ -25,15 +25,9 @@ Image decode_png(std::span<const std::byte> bytes) {
     // With an alpha channel nothing is blended onto a background; 16-bit samples are taken as sRGB, like 8-bit ones.
     png.format = PNG_FORMAT_RGBA;
     png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-    std::vector<uint8_t> rgba(PNG_IMAGE_SIZE(png));
-    check(png_image_finish_read(&png, nullptr, rgba.data(), 0, nullptr));
-
-    Image image{png.width, png.height, {}};
-    image.pixels.reserve(rgba.size() / 4 * 3);
-    for (size_t i = 0; i < rgba.size(); i += 4)
-        image.pixels.insert(image.pixels.end(), rgba.begin() + static_cast<std::ptrdiff_t>(i),
-                            rgba.begin() + static_cast<std::ptrdiff_t>(i) + 3);
-    return image;
+    Tensor rgba(DType::u8, {png.height, png.width, 4});
+    check(png_image_finish_read(&png, nullptr, rgba.raw_mutable(), 0, nullptr));
+    return with_channels(rgba, 3);
 }
 
 }  // namespace kilter

@@ -7,6 +7,6 @@ namespace kilter {
 
 bool is_png(std::span<const std::byte> bytes);
 //! Throws Error that says what is wrong.
-Image decode_png(std::span<const std::byte> bytes);
+Tensor decode_png(std::span<const std::byte> bytes);
 
 }  // namespace kilter

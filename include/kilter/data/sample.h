@@ -16,7 +16,8 @@ using Label = std::map<std::string, Tensor, std::less<>>;
 struct Sample {
     std::vector<Tensor> inputs;  // without a batch axis, in the order of the model's inputs
     Label label;
-    std::string name;  // for messages: a file, a record and its number
+    std::string name;   // for messages: a file, a record and its number
+    int64_t index = 0;  // in its dataset; what random transforms draw depends on it and their seed only
 };
 
 struct Batch {
