@@ -53,8 +53,13 @@ Reading how_read(const Graph& graph, const Node& node, size_t index) {
 }
 
 Groups::Groups(const Graph& graph, Planned& planned, const Stats& stats, bool lone_moves,
-               std::unordered_map<const Node*, std::string>& reasons)
-    : graph_(graph), planned_(planned), stats_(stats), lone_moves_(lone_moves), reasons_(reasons) {
+               std::unordered_map<const Node*, std::string>& reasons, QuantizationCache* cache)
+    : graph_(graph),
+      planned_(planned),
+      stats_(stats),
+      lone_moves_(lone_moves),
+      reasons_(reasons),
+      cache_(cache) {
     while (!build()) {
     }
 }
@@ -110,6 +115,14 @@ bool Groups::reads_integers(const Node& node, size_t index) const {
     }
 }
 
+Range Groups::range_of_value(const Value* value, const ValueStats& seen, const RangeOptions& options) const {
+    const auto choose = [&] { return choose_range(seen, options); };
+    if (cache_ == nullptr) return choose();
+    return cache_->range(fmt::format("{}|{}|{}|{}|{}", value->name(), name(options.algorithm),
+                                     options.percentile, options.symmetric, options.levels),
+                         choose);
+}
+
 bool Groups::build() {
     join();
     // Who reads integers decides what is quantized, and the first product that does so decides how.
@@ -157,7 +170,7 @@ bool Groups::build() {
                     }
                     return false;
                 }
-                range = choose_range(*seen, options);
+                range = range_of_value(root, *seen, options);
             }
             group.range.min = std::min(group.range.min, range.min);
             group.range.max = std::max(group.range.max, range.max);

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kilter/quantization/plan.h"
+#include "quantization/cache.h"
 
 namespace kilter {
 
@@ -39,7 +39,7 @@ class Groups {
     //! Decides which values are quantized, and with what. `lone_moves`: operators that only move data count as readers too. Operators whose values were never seen in calibration are removed
     //! from `planned`, with the reason in `reasons`.
     Groups(const Graph& graph, Planned& planned, const Stats& stats, bool lone_moves,
-           std::unordered_map<const Node*, std::string>& reasons);
+           std::unordered_map<const Node*, std::string>& reasons, QuantizationCache* cache);
 
     const Group& of(const Value* value) const { return groups_.at(index_.at(value)); }
     const std::vector<Group>& all() const { return groups_; }
@@ -49,6 +49,7 @@ class Groups {
     bool reads_integers(const Node& node, size_t index) const;
 
   private:
+    Range range_of_value(const Value* value, const ValueStats& seen, const RangeOptions& options) const;
     bool build();  // false: an operator left `planned`, start again
     void join();
     bool is_transparent(const Node* node) const;
@@ -58,6 +59,7 @@ class Groups {
     const Stats& stats_;
     bool lone_moves_;
     std::unordered_map<const Node*, std::string>& reasons_;
+    QuantizationCache* cache_;  // may be null
     std::vector<Group> groups_;
     std::unordered_map<const Value*, size_t> index_;
 };

@@ -105,6 +105,8 @@ QuantizeReport make_report(const std::vector<Node*>& nodes, const Groups& groups
 
 }  // namespace
 
+std::shared_ptr<QuantizationCache> make_quantization_cache() { return std::make_shared<QuantizationCache>(); }
+
 std::string_view name(Target target) { return word_of(kTargets, target); }
 Target target(std::string_view name) { return parse_word(kTargets, "target", name); }
 
@@ -139,14 +141,14 @@ QuantizedModel quantize(Model model, const Stats& stats, const QuantizeOptions& 
     Groups::Planned bf16 = bind(graph, result.plan);
     std::erase_if(bf16, [](const auto& entry) { return entry.second->precision != Precision::bf16; });
     const size_t wanted = planned.size();
-    const Groups groups(graph, planned, stats, result.plan.mode == Mode::full, reasons);
+    const Groups groups(graph, planned, stats, result.plan.mode == Mode::full, reasons, options.cache.get());
     if (wanted > 0 && planned.empty())
         throw Error("the statistics do not belong to this model: none of its values is in them",
                     "calibrate the model that prepare() returns");
 
     const size_t before = constant_bytes(graph);
     const auto names = plan_names(graph);
-    WeightQuantizer weights(graph, stats, options.recipes);
+    WeightQuantizer weights(graph, stats, options.recipes, options.cache.get());
     std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kilter/quantization/quantize.h"
+#include "quantization/cache.h"
 
 namespace kilter {
 
@@ -13,8 +13,9 @@ namespace kilter {
 //! so that operators that share weights share the integers as well.
 class WeightQuantizer {
   public:
-    WeightQuantizer(Graph& graph, const Stats& stats, const Recipes& recipes)
-        : graph_(graph), stats_(stats), recipes_(recipes) {}
+    //! `cache` may be null.
+    WeightQuantizer(Graph& graph, const Stats& stats, const Recipes& recipes, QuantizationCache* cache)
+        : graph_(graph), stats_(stats), recipes_(recipes), cache_(cache) {}
 
     //! `x_scale` is the scale of the activations. Returns a remark for the report; empty when there is nothing to say.
     std::string quantize(Node& node, const WeightChoice& choice, float x_scale);
@@ -24,11 +25,13 @@ class WeightQuantizer {
     int corrected_operators() const { return corrected_; }
 
   private:
-    void correct_bias(Node& node, const Tensor& weights, const Tensor& integers, const QuantParams& params);
+    QuantizedWeights make(const Node& node, const WeightChoice& choice, float x_scale) const;
+    void shift_bias(Node& node, const Tensor& shift);
 
     Graph& graph_;
     const Stats& stats_;
     const Recipes& recipes_;
+    QuantizationCache* cache_;
     int64_t shrunk_ = 0;
     int corrected_ = 0;
     struct Made {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "kilter/quantization/plan.h"
@@ -31,6 +32,11 @@ struct Recipes {
 //! off the one that is on by itself (no-bias-correction).
 void enable(Recipes& recipes, std::string_view name);  // throws Error listing the names
 
+//! Weights and ranges that quantize() remembers from call to call, for one prepared model and its statistics: plans that differ in
+//! one operator share all others, down to the bytes, so that engines pack them once. Thread-safe.
+class QuantizationCache;
+std::shared_ptr<QuantizationCache> make_quantization_cache();
+
 struct QuantizeOptions {
     Mode mode = Mode::smart;
     Target target = Target::kilter;
@@ -40,6 +46,7 @@ struct QuantizeOptions {
     Recipes recipes;
     std::optional<Plan>
         plan;  // taken instead of the default one; mode, overrides, exclude and only do not apply then
+    std::shared_ptr<QuantizationCache> cache;  // may be null
 };
 
 //! What became of one operator, and why.
