@@ -43,6 +43,8 @@ double limit_of(double baseline, double loss, bool relative, bool higher) {
 double as_share(double shortfall, double baseline) {
     const double scale = std::abs(baseline) > 0 ? std::abs(baseline) : 1;
     const double share = shortfall / scale;
+    // Against a baseline that is no number, nothing can be promised.
+    if (!std::isfinite(baseline) || std::isnan(share)) return std::numeric_limits<double>::infinity();
     return std::abs(share) < kRounding ? 0 : share;
 }
 

@@ -1,7 +1,7 @@
 #include "kilter/tuning/space.h"
 
 #include <algorithm>
-#include <map>
+#include <bit>
 #include <set>
 
 #include <fmt/format.h>
@@ -43,6 +43,13 @@ SpaceRule rule_for(const OperatorPlan& entry, const std::vector<SpaceRule>& rule
     return merged;
 }
 
+// What a plan keeps in floating point only a rule that names it can put back: one for all the others must not.
+bool stays_excluded(const OperatorPlan& entry, const std::vector<SpaceRule>& rules) {
+    return entry.precision != Precision::int8 && std::ranges::none_of(rules, [&](const SpaceRule& rule) {
+               return rule.of == Override::Of::name && !rule.precisions.empty() && matches(rule, entry);
+           });
+}
+
 template <class T, class List>
 bool contains(const List& list, const T& value) {
     return std::ranges::find(list, value) != list.end();
@@ -67,7 +74,8 @@ std::vector<OperatorPlan> integer_options(const OperatorPlan& entry, const Capab
     algorithms = possible(rule.algorithms, can.algorithms, algorithms);
     const auto schemes = possible(rule.schemes, can.activation_schemes, {entry.activation.scheme});
     const auto granularities = possible(rule.granularities, can.granularities, {entry.weights.granularity});
-    const std::vector<int> bits = rule.bits.empty() ? std::vector<int>{entry.weights.bits} : rule.bits;
+    const bool has_bits = !rule.bits.empty() && !can.weight_dtypes.empty();
+    const std::vector<int> bits = has_bits ? rule.bits : std::vector<int>{entry.weights.bits};
     std::vector<OperatorPlan> options;
     for (const Granularity granularity : granularities)
         for (const int bit : bits)
@@ -84,7 +92,7 @@ std::vector<OperatorPlan> integer_options(const OperatorPlan& entry, const Capab
     return options;
 }
 
-SpaceOperator make_operator(const OperatorPlan& entry, const SpaceRule& rule) {
+SpaceOperator make_operator(const OperatorPlan& entry, const SpaceRule& rule, bool excluded) {
     const Capability* can = find_capability(entry.op);
     require(can != nullptr, "operator '{}': nothing can be planned for operators of type {}", entry.name,
             entry.op);
@@ -99,7 +107,6 @@ SpaceOperator make_operator(const OperatorPlan& entry, const SpaceRule& rule) {
         option.precision = precision;
         if (allowed(precision)) result.options.push_back(std::move(option));
     };
-    const bool excluded = entry.precision != Precision::int8 && rule.precisions.empty();
     if (excluded) {
         result.options.push_back(entry);
         return result;
@@ -112,6 +119,23 @@ SpaceOperator make_operator(const OperatorPlan& entry, const SpaceRule& rule) {
             fmt::format("operator '{}' ({}): nothing that is allowed is possible", entry.name, entry.op),
             "kilter quantize --capabilities lists what each operator can do");
     return result;
+}
+
+// Adds the choices for each type that have exactly `distinct` different numbers among them, in order, up to `limit` in all.
+void add_products(const std::vector<int>& choices, size_t distinct, size_t limit, std::vector<int>& chosen,
+                  std::vector<std::vector<int>>& products) {
+    const size_t used = std::set<int>(chosen.begin(), chosen.end()).size();
+    const size_t open = choices.size() - chosen.size();
+    if (products.size() == limit || used > distinct || used + open < distinct) return;
+    if (open == 0) {
+        products.push_back(chosen);
+        return;
+    }
+    for (int choice = 0; choice < choices[chosen.size()]; ++choice) {
+        chosen.push_back(choice);
+        add_products(choices, distinct, limit, chosen, products);
+        chosen.pop_back();
+    }
 }
 
 }  // namespace
@@ -174,38 +198,34 @@ uint64_t Space::key(const Candidate& candidate) const {
     const Variant& variant = variants.at(static_cast<size_t>(candidate.variant));
     hash.add(static_cast<uint64_t>(variant.samples));
     hash.add(variant.name);
+    const Recipes& recipes = variant.recipes;
+    hash.add(std::bit_cast<uint64_t>(recipes.smooth_alpha));
+    for (const bool recipe : {recipes.bias_correction, recipes.equalization, recipes.smooth_quant,
+                              recipes.overflow_safe, recipes.float_first, recipes.float_last})
+        hash.add(uint64_t{recipe});
     return hash.value();
 }
 
 std::vector<Candidate> Space::model_wise(size_t limit) const {
     // The integer options of each type, told apart by their position: operators of one type have the same ones unless a rule
     // for a name says otherwise; then the shorter list counts.
-    std::map<std::string, int> choices;
     std::vector<std::string> types;  // in the order of the graph
+    std::vector<int> choices;        // of each
     for (const SpaceOperator& entry : operators) {
         const auto integers =
             static_cast<int>(std::ranges::count(entry.options, Precision::int8, &OperatorPlan::precision));
         if (integers == 0) continue;
-        const auto [found, fresh] = choices.emplace(entry.op, integers);
-        if (fresh)
+        const auto type = static_cast<size_t>(std::ranges::find(types, entry.op) - types.begin());
+        if (type == types.size()) {
             types.push_back(entry.op);
-        else
-            found->second = std::min(found->second, integers);
+            choices.push_back(integers);
+        }
+        choices[type] = std::min(choices[type], integers);
     }
-    std::vector<std::vector<int>> products{{}};
-    for (const std::string& type : types) {
-        std::vector<std::vector<int>> longer;
-        for (const std::vector<int>& product : products)
-            for (int choice = 0; choice < choices[type] && longer.size() < limit * 16; ++choice) {
-                longer.push_back(product);
-                longer.back().push_back(choice);
-            }
-        products = std::move(longer);
-    }
-    std::ranges::stable_sort(products, {}, [](const std::vector<int>& product) {
-        return std::set<int>(product.begin(), product.end()).size();
-    });
-    if (products.size() > limit) products.resize(limit);
+    std::vector<std::vector<int>> products;
+    std::vector<int> chosen;
+    for (size_t distinct = types.empty() ? 0 : 1; distinct <= types.size(); ++distinct)
+        add_products(choices, distinct, limit, chosen, products);
     std::vector<Candidate> candidates;
     for (const std::vector<int>& product : products) {
         Candidate candidate = first();
@@ -214,7 +234,7 @@ std::vector<Candidate> Space::model_wise(size_t limit) const {
             if (type == types.end() || operators[i].options[0].precision != Precision::int8) continue;
             candidate.options[i] = product[static_cast<size_t>(type - types.begin())];
         }
-        if (!contains(candidates, candidate)) candidates.push_back(std::move(candidate));
+        candidates.push_back(std::move(candidate));
     }
     return candidates;
 }
@@ -225,11 +245,14 @@ Space make_space(const Plan& plan, const std::vector<SpaceRule>& rules) {
             std::ranges::none_of(plan.operators, [&](const auto& entry) { return matches(rule, entry); }))
             throw Error(fmt::format("'{}' matches no operator that can be quantized", rule.pattern),
                         "names are those of the model; kilter inspect lists them");
+    for (const SpaceRule& rule : rules)
+        for (const int bits : rule.bits)
+            require(bits >= 2 && bits <= 8, "weights of {} bits; expected 2 to 8", bits);
     Space space;
     space.mode = plan.mode;
     space.variants.push_back({});
     for (const OperatorPlan& entry : plan.operators)
-        space.operators.push_back(make_operator(entry, rule_for(entry, rules)));
+        space.operators.push_back(make_operator(entry, rule_for(entry, rules), stays_excluded(entry, rules)));
     return space;
 }
 
