@@ -120,8 +120,11 @@ Journal::Journal(std::filesystem::path path, Open how) : path_(std::move(path)) 
         require(::ftruncate(descriptor_, end_) == 0 && ::lseek(descriptor_, end_, SEEK_SET) == end_,
                 "{}: cannot cut off a half-written record: {}", path_.string(), std::strerror(errno));
         if (end_ == 0) {
-            if (!write_all(descriptor_, kFirstLine))
-                fail("{}: cannot write: {}", path_.string(), std::strerror(errno));
+            if (!write_all(descriptor_, kFirstLine)) {
+                const int error = errno;
+                if (how == Open::create) ::unlink(path_.c_str());
+                fail("{}: cannot write: {}", path_.string(), std::strerror(error));
+            }
             end_ = static_cast<int64_t>(kFirstLine.size());
             sync_folder(path_);
         }
