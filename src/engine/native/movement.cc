@@ -1,5 +1,5 @@
-// Operators that move whole tensors around and are one strided copy each. Where oneDNN knows the element type, Transpose,
-// Slice and Split are views (views.cc) and come here only for what views cannot express.
+#include "engine/native/movement.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -11,66 +11,6 @@ namespace kilter::engine {
 namespace {
 
 bool movable(const Builder& builder, const Value* value) { return bits(builder.dtype(value)) >= 8; }
-
-bool build_transpose(Builder& builder, const Node& node) {
-    const Value* x = node.input(0);
-    if (!movable(builder, x)) return false;
-    const StridedArray source = strided(builder, x);
-    Shape order(source.strides.size());
-    std::iota(order.rbegin(), order.rend(), 0);
-    order = node.attributes.get_ints("perm", order);
-    Shape strides;
-    for (const int64_t axis : order) strides.push_back(source.strides[static_cast<size_t>(axis)]);
-    const Array result = builder.dense_result(node.output(0));
-    add_strided_copy(builder, source.array, 0, strides, result, 0, row_major_strides(result.shape),
-                     result.shape);
-    return true;
-}
-
-bool build_slice(Builder& builder, const Node& node) {
-    const Value* x = node.input(0);
-    const Tensor* starts = builder.constant(node.input(1));
-    const Tensor* axes = builder.constant(node.input(3));
-    const Tensor* steps = builder.constant(node.input(4));
-    if (!movable(builder, x) || starts == nullptr || (node.input(3) != nullptr && axes == nullptr) ||
-        (node.input(4) != nullptr && steps == nullptr))
-        return false;
-    const Shape& shape = builder.shape(x);
-    const std::vector<int64_t> begin = starts->to_ints();
-    const StridedArray source = strided(builder, x);
-    Shape strides = source.strides;
-    int64_t offset = 0;
-    for (size_t i = 0; i < begin.size(); ++i) {
-        const int64_t listed = axes != nullptr ? axes->to_ints()[i] : static_cast<int64_t>(i);
-        const auto axis = static_cast<size_t>(normalize_axis(listed, static_cast<int64_t>(shape.size())));
-        const int64_t step = steps != nullptr ? steps->to_ints()[i] : 1;
-        const int64_t start = begin[i] < 0 ? begin[i] + shape[axis] : begin[i];
-        // The result is not empty, so a clamped start lies on an element.
-        offset += std::clamp<int64_t>(start, 0, shape[axis] - 1) * source.strides[axis];
-        if (builder.shape(node.output(0))[axis] > 1) strides[axis] *= step;
-    }
-    const Array result = builder.dense_result(node.output(0));
-    add_strided_copy(builder, source.array, offset, strides, result, 0, row_major_strides(result.shape),
-                     result.shape);
-    return true;
-}
-
-bool build_split(Builder& builder, const Node& node) {
-    const Value* x = node.input(0);
-    if (!movable(builder, x)) return false;
-    const auto rank = static_cast<int64_t>(builder.shape(x).size());
-    const auto axis = static_cast<size_t>(normalize_axis(node.attributes.get_int("axis"), rank));
-    if (std::ranges::any_of(node.outputs(), [](const Value* y) { return y == nullptr; })) return false;
-    const StridedArray source = strided(builder, x);
-    int64_t start = 0;
-    for (const Value* y : node.outputs()) {
-        const Array result = builder.dense_result(y);
-        add_strided_copy(builder, source.array, start * source.strides[axis], source.strides, result, 0,
-                         row_major_strides(result.shape), result.shape);
-        start += result.shape[axis];
-    }
-    return true;
-}
 
 bool build_expand(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
@@ -142,13 +82,71 @@ bool build_blocks(Builder& builder, const Node& node) {
     return true;
 }
 
-KILTER_KERNEL("Transpose", build_transpose);
-KILTER_KERNEL("Slice", build_slice);
-KILTER_KERNEL("Split", build_split);
 KILTER_KERNEL("Expand", build_expand);
 KILTER_KERNEL("Tile", build_tile);
 KILTER_KERNEL("DepthToSpace", build_blocks);
 KILTER_KERNEL("SpaceToDepth", build_blocks);
 
 }  // namespace
+
+bool copy_transposed(Builder& builder, const Node& node) {
+    const Value* x = node.input(0);
+    if (!movable(builder, x)) return false;
+    const StridedArray source = strided(builder, x);
+    Shape order(source.strides.size());
+    std::iota(order.rbegin(), order.rend(), 0);
+    order = node.attributes.get_ints("perm", order);
+    Shape strides;
+    for (const int64_t axis : order) strides.push_back(source.strides[static_cast<size_t>(axis)]);
+    const Array result = builder.dense_result(node.output(0));
+    add_strided_copy(builder, source.array, 0, strides, result, 0, row_major_strides(result.shape),
+                     result.shape);
+    return true;
+}
+
+bool copy_sliced(Builder& builder, const Node& node) {
+    const Value* x = node.input(0);
+    const Tensor* starts = builder.constant(node.input(1));
+    const Tensor* axes = builder.constant(node.input(3));
+    const Tensor* steps = builder.constant(node.input(4));
+    if (!movable(builder, x) || starts == nullptr || (node.input(3) != nullptr && axes == nullptr) ||
+        (node.input(4) != nullptr && steps == nullptr))
+        return false;
+    const Shape& shape = builder.shape(x);
+    const std::vector<int64_t> begin = starts->to_ints();
+    const StridedArray source = strided(builder, x);
+    Shape strides = source.strides;
+    int64_t offset = 0;
+    for (size_t i = 0; i < begin.size(); ++i) {
+        const int64_t listed = axes != nullptr ? axes->to_ints()[i] : static_cast<int64_t>(i);
+        const auto axis = static_cast<size_t>(normalize_axis(listed, static_cast<int64_t>(shape.size())));
+        const int64_t step = steps != nullptr ? steps->to_ints()[i] : 1;
+        const int64_t start = begin[i] < 0 ? begin[i] + shape[axis] : begin[i];
+        // The result is not empty, so a clamped start lies on an element.
+        offset += std::clamp<int64_t>(start, 0, shape[axis] - 1) * source.strides[axis];
+        if (builder.shape(node.output(0))[axis] > 1) strides[axis] *= step;
+    }
+    const Array result = builder.dense_result(node.output(0));
+    add_strided_copy(builder, source.array, offset, strides, result, 0, row_major_strides(result.shape),
+                     result.shape);
+    return true;
+}
+
+bool copy_split(Builder& builder, const Node& node) {
+    const Value* x = node.input(0);
+    if (!movable(builder, x)) return false;
+    const auto rank = static_cast<int64_t>(builder.shape(x).size());
+    const auto axis = static_cast<size_t>(normalize_axis(node.attributes.get_int("axis"), rank));
+    if (std::ranges::any_of(node.outputs(), [](const Value* y) { return y == nullptr; })) return false;
+    const StridedArray source = strided(builder, x);
+    int64_t start = 0;
+    for (const Value* y : node.outputs()) {
+        const Array result = builder.dense_result(y);
+        add_strided_copy(builder, source.array, start * source.strides[axis], source.strides, result, 0,
+                         row_major_strides(result.shape), result.shape);
+        start += result.shape[axis];
+    }
+    return true;
+}
+
 }  // namespace kilter::engine

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/builder.h"
+#include "engine/native/movement.h"
 #include "ops/broadcast.h"
 #include "ops/op.h"
 
@@ -25,7 +26,7 @@ bool build_identity(Builder& builder, const Node& node) {
     return true;
 }
 
-bool build_transpose(Builder& builder, const Node& node) {
+bool view_transposed(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
     const Value* y = node.output(0);
     const Shape& shape = builder.shape(x);
@@ -75,22 +76,23 @@ Array strided(Builder& builder, const Value* x) {
     return array.desc.get_inner_blks().empty() ? array : builder.dense(x);
 }
 
-bool build_split(Builder& builder, const Node& node) {
+bool view_split(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
-    if (!sliceable(builder, x)) return false;
+    if (!sliceable(builder, x) ||
+        std::ranges::any_of(node.outputs(), [](const Value* y) { return y == nullptr; }))
+        return false;
     const auto axis = static_cast<size_t>(
         normalize_axis(node.attributes.get_int("axis"), static_cast<int64_t>(builder.shape(x).size())));
     const Array array = strided(builder, x);
     int64_t start = 0;
     for (const Value* y : node.outputs()) {
-        if (y == nullptr) return false;
         builder.alias(y, part(array, axis, start, builder.shape(y)));
         start += builder.shape(y)[axis];
     }
     return true;
 }
 
-bool build_slice(Builder& builder, const Node& node) {
+bool view_sliced(Builder& builder, const Node& node) {
     const Value* x = node.input(0);
     const Value* y = node.output(0);
     if (!sliceable(builder, x)) return false;
@@ -121,6 +123,16 @@ bool build_slice(Builder& builder, const Node& node) {
     array.desc = dnnl::memory::desc(builder.shape(y), array.desc.get_data_type(), strides);
     builder.alias(y, array);
     return true;
+}
+
+bool build_transpose(Builder& builder, const Node& node) {
+    return view_transposed(builder, node) || copy_transposed(builder, node);
+}
+bool build_split(Builder& builder, const Node& node) {
+    return view_split(builder, node) || copy_split(builder, node);
+}
+bool build_slice(Builder& builder, const Node& node) {
+    return view_sliced(builder, node) || copy_sliced(builder, node);
 }
 
 KILTER_KERNEL("Reshape", build_reshape);
