@@ -3,6 +3,7 @@
 
 #include "engine/builder.h"
 #include "engine/dnnl/views.h"
+#include "engine/native/q_attention.h"
 #include "ops/integer_result.h"
 
 namespace kilter::engine {
@@ -31,6 +32,7 @@ dnnl::primitive_attr user_scratchpad() {
 }
 
 bool build(Builder& builder, const Node& node) {
+    if (build_q_attention(builder, node)) return true;
     const Value* mask = node.input(3);
     const Attributes& given = node.attributes;
     const ResultType type = result_type(given);
