@@ -47,13 +47,15 @@ Record parse_record(const std::string& text) {
 Record to_record(const Outcome& outcome) {
     Record accuracy = Record::array();
     for (const double value : outcome.accuracy) accuracy.push_back(number(value));
-    return {{"accuracy", accuracy},
-            {"samples", outcome.samples},
-            {"rejected_early", outcome.rejected_early},
-            {"milliseconds", outcome.cost.milliseconds},
-            {"bytes", outcome.cost.bytes},
-            {"memory", outcome.cost.memory},
-            {"seconds", outcome.seconds}};
+    Record record{{"accuracy", accuracy},
+                  {"samples", outcome.samples},
+                  {"rejected_early", outcome.rejected_early},
+                  {"milliseconds", outcome.cost.milliseconds},
+                  {"bytes", outcome.cost.bytes},
+                  {"memory", outcome.cost.memory},
+                  {"seconds", outcome.seconds}};
+    if (!outcome.per_sample.empty()) record["per_sample"] = outcome.per_sample;
+    return record;
 }
 
 Outcome outcome_from(const Record& record) {
@@ -64,6 +66,7 @@ Outcome outcome_from(const Record& record) {
     outcome.cost = {record.at("milliseconds").get<double>(), record.at("bytes").get<double>(),
                     record.at("memory").get<double>()};
     outcome.seconds = record.at("seconds").get<double>();
+    if (record.contains("per_sample")) outcome.per_sample = record["per_sample"].get<std::vector<double>>();
     return outcome;
 }
 

@@ -46,6 +46,7 @@ Search::Search(Backend& backend, Journal* journal, Options options)
     require(baseline_.accuracy.size() == options_.criterion.higher_is_better.size(),
             "the evaluation gives {} figures, the criterion has {}", baseline_.accuracy.size(),
             options_.criterion.higher_is_better.size());
+    backend_.know_baseline(baseline_);
     if (options_.measured_baseline) options_.measured_baseline(baseline_);
 }
 

@@ -23,6 +23,8 @@ struct Outcome {
     bool rejected_early = false;  // could not have met the criterion any more
     Cost cost;
     double seconds = 0;
+    //! Of the baseline: what each sample contributed, when the metric is a mean. Trials are compared with it.
+    std::vector<double> per_sample;
     bool operator==(const Outcome&) const = default;
 };
 
@@ -48,6 +50,8 @@ class Backend {
     virtual ~Backend() = default;
     virtual const Space& space() const = 0;
     virtual Outcome baseline() = 0;
+    //! Told before any trial, whether baseline() was called or an earlier session's is used.
+    virtual void know_baseline(const Outcome& /*baseline*/) {}
     //! A run may stop early (Outcome::rejected_early) when it can no longer meet the criterion, unless `complete` is asked for.
     virtual Outcome evaluate(const Candidate& candidate, bool complete) = 0;
     virtual std::vector<double> scores(Scoring scoring, const Candidate& base) = 0;

@@ -1,0 +1,231 @@
+#include "kilter/tuning/tune.h"
+
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "kilter/formats/onnx.h"
+#include "kilter/tuning/strategy.h"
+#include "tuning/identity.h"
+#include "tuning/journal.h"
+#include "tuning/model_backend.h"
+
+namespace kilter {
+namespace {
+
+// Who starts in a folder without `resume` must find no study there.
+std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& study) {
+    if (options.workspace.empty()) return nullptr;
+    const std::filesystem::path path = journal_path(options.workspace);
+    std::error_code error;
+    std::filesystem::create_directories(options.workspace, error);
+    require(!error, "{}: cannot make the folder: {}", options.workspace.string(), error.message());
+    const bool there = std::filesystem::exists(path);
+    if (options.resume && !there)
+        throw Error(fmt::format("{}: there is no study to resume", options.workspace.string()),
+                    "leave out --resume to start one");
+    auto journal =
+        std::make_unique<Journal>(path, options.resume ? Journal::Open::resume : Journal::Open::create);
+    if (journal->records().empty())  // also: killed before it was written
+        journal->append(line(study));
+    else
+        check_same_study(parse_record(journal->records().front()), study, options.workspace);
+    return journal;
+}
+
+Record study_record(const Model& model, ModelBackend& backend, Evaluation& evaluation,
+                    const TuneOptions& options) {
+    return {{"type", "study"},
+            {"version", 1},
+            {"model", hex(fingerprint(model))},
+            {"calibration", hex(backend.calibration_fingerprint())},
+            {"evaluation", hex(evaluation.fingerprint())},
+            {"settings", settings_record(options)},
+            {"source", model.source.empty() ? "" : std::filesystem::absolute(model.source).string()}};
+}
+
+std::string why(SearchOver over, const ExitPolicy& exit) {
+    switch (over.why) {
+        case SearchOver::Why::success:
+            return "the first model that keeps the promise";
+        case SearchOver::Why::trials:
+            return fmt::format("all {} trials made", exit.max_trials);
+        case SearchOver::Why::timeout:
+            return fmt::format("{:g} seconds are over", exit.timeout.value_or(0));
+        case SearchOver::Why::performance_only:
+            break;
+    }
+    return "only speed was asked for";
+}
+
+// Trials that are not both less accurate and more expensive than another.
+std::vector<int> pareto_front(const std::deque<Trial>& trials) {
+    std::vector<int> front;
+    for (const Trial& trial : trials) {
+        if (trial.outcome.rejected_early) continue;
+        bool beaten = false;
+        for (const Trial& other : trials) {
+            if (other.outcome.rejected_early) continue;
+            const bool no_worse = other.excess <= trial.excess && other.objective <= trial.objective;
+            const bool better = other.excess < trial.excess || other.objective < trial.objective;
+            beaten = beaten || (no_worse && better);
+        }
+        if (!beaten) front.push_back(trial.number);
+    }
+    return front;
+}
+
+std::vector<Spared> spared_operators(const QuantizedModel& model, const Space& space,
+                                     const Candidate& candidate) {
+    std::vector<Spared> spared;
+    for (const OperatorReport& entry : model.report.operators) {
+        if (entry.precision == Precision::int8 || find_capability(entry.op) == nullptr) continue;
+        std::string reason = entry.reason;
+        for (size_t i = 0; i < space.operators.size(); ++i)
+            if (space.operators[i].name == entry.name && candidate.options[i] != 0)
+                reason = "the search spared it";
+        spared.push_back({entry.name, entry.op, entry.precision, std::move(reason)});
+    }
+    return spared;
+}
+
+}  // namespace
+
+std::filesystem::path journal_path(const std::filesystem::path& workspace) {
+    return workspace / "study.journal";
+}
+
+std::filesystem::path stats_path(const std::filesystem::path& workspace, const Variant& variant,
+                                 bool before_smoothing) {
+    std::string name = "stats";
+    if (variant.recipes.equalization) name += "-equalized";
+    if (variant.recipes.smooth_quant) name += before_smoothing ? "-unsmoothed" : "-smoothed";
+    return workspace / fmt::format("{}-{}.kstats", name, variant.samples);
+}
+
+std::filesystem::path best_path(const std::filesystem::path& workspace) { return workspace / "best.onnx"; }
+
+TuneResult tune(const Model& model, const std::function<BatchSource()>& calibration, Evaluation& evaluation,
+                TuneOptions options) {
+    options.criterion.higher_is_better = evaluation.higher_is_better();
+    const std::unique_ptr<Strategy> strategy = make_strategy(options.strategy, options.strategy_settings);
+    require(options.exit.max_trials > 0, "{} trials; expected at least one", options.exit.max_trials);
+    ModelBackend backend(model, calibration, &evaluation, options);
+    const std::unique_ptr<Journal> journal =
+        options.workspace.empty() ? nullptr
+                                  : open_journal(options, study_record(model, backend, evaluation, options));
+
+    Search::Options settings;
+    settings.criterion = options.criterion;
+    settings.objective = options.objective;
+    settings.exit = options.exit;
+    settings.seed = options.seed;
+    settings.ends_by_itself = strategy->ends_by_itself();
+    settings.early_rejection = options.early_rejection;
+    if (options.progress.working)
+        settings.starting = [&](const std::string& what) { options.progress.working(what, 0, 0); };
+    settings.measured_baseline = options.progress.baseline;
+    if (options.progress.trial)
+        settings.finished = [&](const Trial& trial, const Trial* best) {
+            options.progress.trial(trial, backend.space(), best);
+        };
+    Search search(backend, journal.get(), std::move(settings));
+
+    TuneResult result;
+    result.ended = "nothing left to try";
+    try {
+        strategy->run(search);
+        if (search.best() != nullptr) result.ended = "the strategy found what it looks for";
+    } catch (const SearchOver& over) {
+        result.ended = why(over, options.exit);
+    }
+    const Trial* best = search.best_or_nearest();
+    if (best == nullptr)  // the time was over before the first trial
+        best = &search.evaluate(backend.space().first(), "all on integers");
+    result.met = best->met;
+    result.best = *best;
+    result.baseline = search.baseline();
+    result.model = backend.quantized(best->candidate);
+    result.trials.assign(search.trials().begin(), search.trials().end());
+    for (const Trial& trial : result.trials) {
+        result.summaries.push_back(backend.space().summary(trial.candidate));
+        result.full_evaluations += trial.outcome.rejected_early ? 0 : 1;
+    }
+    result.pareto = pareto_front(search.trials());
+    result.spared = spared_operators(result.model, backend.space(), best->candidate);
+    result.seconds = search.elapsed();
+    result.workspace = options.workspace;
+    if (journal != nullptr && !std::filesystem::exists(best_path(options.workspace)))
+        backend.keep(*best);  // resumed after everything was done, and somebody tidied up
+    return result;
+}
+
+QuantizedModel recover(const std::filesystem::path& workspace, int number) {
+    const std::vector<std::string> texts = Journal::read(journal_path(workspace));
+    require(!texts.empty(), "{}: the study has no records", workspace.string());
+    const Record study = parse_record(texts.front());
+    std::optional<Record> wanted;
+    int trials = 0;
+    double least = INFINITY;
+    for (const std::string& text : texts) {
+        const Record record = parse_record(text);
+        if (record["type"] != "trial") continue;
+        trials = std::max(trials, record.at("number").get<int>());
+        if (number > 0 && record["number"] == number) wanted = record;
+        // The best one: the cheapest of those that keep the promise.
+        if (number == 0 && record.at("met").get<bool>() && record.at("objective").get<double>() < least) {
+            least = record["objective"].get<double>();
+            wanted = record;
+        }
+    }
+    if (!wanted)
+        throw Error(number > 0 ? fmt::format("{}: there is no trial {}; there are {}", workspace.string(),
+                                             number, trials)
+                               : fmt::format("{}: no trial keeps the promise", workspace.string()),
+                    trials > 0 ? "" : "the study ended before its first trial");
+
+    const std::string source = study.at("source").get<std::string>();
+    require(!source.empty(), "{}: the study does not know the file of its model", workspace.string());
+    const Model model = onnx::read(source);
+    require(hex(fingerprint(model)) == study.at("model").get<std::string>(),
+            "{}: the model changed since the study was made", source);
+
+    Variant variant;
+    variant.name = (*wanted)["variant"].at("name").get<std::string>();
+    variant.samples = (*wanted)["variant"].at("samples").get<int64_t>();
+    variant.recipes = recipes_from((*wanted)["variant"].at("recipes"));
+    QuantizeOptions options;
+    options.mode = mode(study.at("settings").at("mode").get<std::string>());
+    options.target = target(study.at("settings").at("target").get<std::string>());
+    PreparedModel prepared = prepare_variant(model, options, variant, workspace, [&](const Model&) -> Stats {
+        fail("{}: the statistics of the calibration are missing",
+             stats_path(workspace, variant, false).string());
+    });
+    options.recipes = variant.recipes;
+    options.recipes.smooth_quant = false;
+    options.plan = adapted_plan(prepared.model.graph, Plan::from_json((*wanted).at("plan").dump()));
+    return quantize(std::move(prepared.model), prepared.stats, options);
+}
+
+std::vector<Sensitivity> sensitivity(const Model& model, const std::function<BatchSource()>& calibration,
+                                     TuneOptions options) {
+    options.workspace.clear();
+    ModelBackend backend(model, calibration, nullptr, options);
+    const Candidate base = backend.space().first();
+    const double whole = backend.output_error(base);
+    const std::vector<double> scores = backend.scores(Scoring::restored, base);
+    const std::vector<double> gains = backend.gains();
+    std::vector<Sensitivity> rows;
+    for (const size_t index : backend.space().quantized(base)) {
+        const SpaceOperator& entry = backend.space().operators[index];
+        if (entry.role != Role::must && entry.role != Role::eligible) continue;
+        rows.push_back(
+            {entry.name, entry.op, scores[index], whole > 0 ? scores[index] / whole : 0, gains[index]});
+    }
+    std::ranges::stable_sort(rows, std::greater<>(), &Sensitivity::error);
+    return rows;
+}
+
+}  // namespace kilter
