@@ -44,29 +44,39 @@ Record parse_record(const std::string& text) {
     return record;
 }
 
+Record to_record(const std::vector<double>& values) {
+    Record list = Record::array();
+    for (const double value : values) list.push_back(number(value));
+    return list;
+}
+
+std::vector<double> numbers_from(const Record& record) {
+    std::vector<double> values;
+    for (const Record& value : record) values.push_back(number_from(value));
+    return values;
+}
+
 Record to_record(const Outcome& outcome) {
-    Record accuracy = Record::array();
-    for (const double value : outcome.accuracy) accuracy.push_back(number(value));
-    Record record{{"accuracy", accuracy},
+    Record record{{"accuracy", to_record(outcome.accuracy)},
                   {"samples", outcome.samples},
                   {"rejected_early", outcome.rejected_early},
                   {"milliseconds", outcome.cost.milliseconds},
                   {"bytes", outcome.cost.bytes},
                   {"memory", outcome.cost.memory},
                   {"seconds", outcome.seconds}};
-    if (!outcome.per_sample.empty()) record["per_sample"] = outcome.per_sample;
+    if (!outcome.per_sample.empty()) record["per_sample"] = to_record(outcome.per_sample);
     return record;
 }
 
 Outcome outcome_from(const Record& record) {
     Outcome outcome;
-    for (const Record& value : record.at("accuracy")) outcome.accuracy.push_back(number_from(value));
+    outcome.accuracy = numbers_from(record.at("accuracy"));
     outcome.samples = record.at("samples").get<int64_t>();
     outcome.rejected_early = record.at("rejected_early").get<bool>();
     outcome.cost = {record.at("milliseconds").get<double>(), record.at("bytes").get<double>(),
                     record.at("memory").get<double>()};
     outcome.seconds = record.at("seconds").get<double>();
-    if (record.contains("per_sample")) outcome.per_sample = record["per_sample"].get<std::vector<double>>();
+    if (record.contains("per_sample")) outcome.per_sample = numbers_from(record["per_sample"]);
     return outcome;
 }
 

@@ -9,6 +9,8 @@ namespace kilter {
 
 using Record = nlohmann::ordered_json;
 
+Record to_record(const std::vector<double>& values);
+std::vector<double> numbers_from(const Record& record);
 Record to_record(const Outcome& outcome);
 Outcome outcome_from(const Record& record);
 Record to_record(const Trial& trial, const Space& space);

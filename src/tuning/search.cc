@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,7 @@ struct Search::Recorded {
     std::unordered_map<uint64_t, std::deque<Outcome>> trials;  // by key, in the order they were made
     std::unordered_map<std::string, std::vector<double>> numbers;
     std::optional<Outcome> baseline;
+    size_t left = 0;  // trials that were not asked for again yet
 };
 
 Search::Search(Backend& backend, Journal* journal, Options options)
@@ -46,6 +48,9 @@ Search::Search(Backend& backend, Journal* journal, Options options)
     require(baseline_.accuracy.size() == options_.criterion.higher_is_better.size(),
             "the evaluation gives {} figures, the criterion has {}", baseline_.accuracy.size(),
             options_.criterion.higher_is_better.size());
+    for (const double figure : baseline_.accuracy)
+        require(std::isfinite(figure) || options_.exit.performance_only,
+                "the accuracy of the FP32 model is {}: nothing can be compared with it", figure);
     backend_.know_baseline(baseline_);
     if (options_.measured_baseline) options_.measured_baseline(baseline_);
 }
@@ -60,12 +65,12 @@ void Search::read_journal() {
         if (record.contains("elapsed")) earlier_seconds_ = record["elapsed"].get<double>();
         if (type == "baseline")
             recorded_->baseline = outcome_from(record.at("outcome"));
-        else if (type == "trial")
+        else if (type == "trial") {
             recorded_->trials[from_hex(record.at("key").get<std::string>())].push_back(
                 outcome_from(record.at("outcome")));
-        else if (type == "numbers")
-            recorded_->numbers[record.at("name").get<std::string>()] =
-                record.at("values").get<std::vector<double>>();
+            ++recorded_->left;
+        } else if (type == "numbers")
+            recorded_->numbers[record.at("name").get<std::string>()] = numbers_from(record.at("values"));
     }
 }
 
@@ -90,6 +95,8 @@ bool Search::stops_at_first() const {
 }
 
 void Search::check_time() const {
+    // What is in the journal costs no time: it is all read back before a budget that is spent ends the search.
+    if (recorded_->left > 0) return;
     if (options_.exit.timeout && *options_.exit.timeout > 0 && elapsed() > *options_.exit.timeout)
         throw SearchOver{SearchOver::Why::timeout};
 }
@@ -107,11 +114,14 @@ Outcome Search::outcome_of(const Candidate& candidate, uint64_t key, const Trial
         found != recorded_->trials.end() && !found->second.empty()) {
         Outcome outcome = std::move(found->second.front());
         found->second.pop_front();
+        --recorded_->left;
         return outcome;
     }
+    recorded_->left = 0;
     check_time();
     if (options_.starting) options_.starting(fmt::format("trial {}: {}", trial.number, trial.reason));
-    Outcome outcome = backend_.evaluate(candidate, complete || !options_.early_rejection);
+    const bool whole = complete || !options_.early_rejection || options_.exit.performance_only;
+    Outcome outcome = backend_.evaluate(candidate, whole);
     if (journal_ == nullptr) return outcome;
     Trial done = trial;
     done.outcome = outcome;
@@ -135,7 +145,7 @@ const Trial& Search::evaluate(const Candidate& candidate, std::string reason, bo
         Trial& trial = trials_[known->second];
         if (!complete || !trial.outcome.rejected_early) return trial;
         trial.outcome = outcome_of(candidate, key, trial, true);
-        judge(trial);
+        settle(known->second);
         return trial;
     }
     check_end();
@@ -144,19 +154,22 @@ const Trial& Search::evaluate(const Candidate& candidate, std::string reason, bo
     trial.candidate = candidate;
     trial.reason = std::move(reason);
     trial.outcome = outcome_of(candidate, key, trial, complete);
-    judge(trial);
     known_[key] = trials_.size();
     trials_.push_back(std::move(trial));
+    settle(trials_.size() - 1);
+    return trials_.back();
+}
 
-    const Trial& done = trials_.back();
+void Search::settle(size_t index) {
+    Trial& done = trials_[index];
+    judge(done);
     const bool accepted = done.met || options_.exit.performance_only;
     // Equal costs: the more accurate one; then the earlier one.
     const auto rank = [](const Trial& entry) { return std::pair(entry.objective, entry.excess); };
-    if (accepted && (best_ < 0 || rank(done) < rank(*best()))) best_ = static_cast<int>(trials_.size()) - 1;
+    if (accepted && (best_ < 0 || rank(done) < rank(*best()))) best_ = static_cast<int>(index);
     if (best_or_nearest() == &done) backend_.keep(done);
     if (options_.finished) options_.finished(done, best());
     check_end();
-    return done;
 }
 
 std::vector<double> Search::scores(Scoring scoring, const Candidate& base) {
@@ -169,8 +182,10 @@ std::vector<double> Search::scores(Scoring scoring, const Candidate& base) {
         require(values.size() == space().operators.size(), "{} scores for {} operators", values.size(),
                 space().operators.size());
         if (journal_ != nullptr)
-            journal_->append(
-                line({{"type", "numbers"}, {"name", name}, {"elapsed", elapsed()}, {"values", values}}));
+            journal_->append(line({{"type", "numbers"},
+                                   {"name", name},
+                                   {"elapsed", elapsed()},
+                                   {"values", to_record(values)}}));
         return values;
     }();
 }
@@ -183,8 +198,8 @@ std::vector<double> Search::gains() {
     require(values.size() == space().operators.size(), "{} gains for {} operators", values.size(),
             space().operators.size());
     if (journal_ != nullptr)
-        journal_->append(
-            line({{"type", "numbers"}, {"name", "gains"}, {"elapsed", elapsed()}, {"values", values}}));
+        journal_->append(line(
+            {{"type", "numbers"}, {"name", "gains"}, {"elapsed", elapsed()}, {"values", to_record(values)}}));
     return recorded_->numbers["gains"] = values;
 }
 
@@ -194,8 +209,10 @@ double Search::output_error(const Candidate& candidate) {
         return found->second.at(0);
     const double value = backend_.output_error(candidate);
     if (journal_ != nullptr)
-        journal_->append(line(
-            {{"type", "numbers"}, {"name", name}, {"elapsed", elapsed()}, {"values", std::vector{value}}}));
+        journal_->append(line({{"type", "numbers"},
+                               {"name", name},
+                               {"elapsed", elapsed()},
+                               {"values", to_record(std::vector{value})}}));
     recorded_->numbers[name] = {value};
     return value;
 }

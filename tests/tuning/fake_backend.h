@@ -4,11 +4,13 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "kilter/base/error.h"
 #include "kilter/tuning/strategy.h"
 
 namespace kilter::testing {
@@ -88,7 +90,7 @@ class FakeBackend : public Backend {
     const Space& space() const override { return space_; }
     Outcome baseline() override {
         ++baselines;
-        return {{baseline_accuracy}, 100, false, {10, 4000, 100}, 0.25};
+        return {{baseline_accuracy}, 100, false, {10, 4000, 100}, 0.25, {}};
     }
     Outcome evaluate(const Candidate& candidate, bool complete) override {
         evaluated.push_back(candidate);
@@ -96,7 +98,7 @@ class FakeBackend : public Backend {
         if (static_cast<int>(evaluated.size()) == throws_at) throw std::runtime_error("the evaluation broke");
         const double lost = loss(candidate);
         Outcome outcome{
-            {baseline_accuracy - (higher_is_better ? lost : -lost)}, 100, false, cost(candidate), 0.5};
+            {baseline_accuracy - (higher_is_better ? lost : -lost)}, 100, false, cost(candidate), 0.5, {}};
         if (!complete && rejects && rejects(lost)) {
             outcome.rejected_early = true;
             outcome.samples = 10;
@@ -181,6 +183,30 @@ struct Ran {
         for (const Trial& trial : search.trials()) all.push_back(floats_of(search.space(), trial.candidate));
         return all;
     }
+};
+
+//! A folder that is removed at the end of the test; in memory where there is such a place, for fsync takes its time on a disk.
+class MemoryFolder {
+  public:
+    MemoryFolder() {
+        namespace fs = std::filesystem;
+        const fs::path memory("/dev/shm");
+        const bool usable = ::access(memory.c_str(), W_OK) == 0;
+        std::string pattern = ((usable ? memory : fs::temp_directory_path()) / "kilter-test-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) throw Error("cannot create a temporary folder");
+        path_ = pattern;
+    }
+    ~MemoryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    MemoryFolder(const MemoryFolder&) = delete;
+    MemoryFolder& operator=(const MemoryFolder&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+    std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+  private:
+    std::filesystem::path path_;
 };
 
 //! Message and hint of the Error that `function` throws.

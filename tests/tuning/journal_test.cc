@@ -17,9 +17,9 @@
 namespace kilter {
 namespace {
 
-using onnx::testing::TemporaryDirectory;
 using onnx::testing::write_file;
 using testing::error_of;
+using testing::MemoryFolder;
 using Open = Journal::Open;
 using Records = std::vector<std::string>;
 
@@ -61,7 +61,7 @@ class JournalTest : public ::testing::Test {
         Journal journal(path_, Open::create);
         for (const std::string& record : records) journal.append(record);
     }
-    TemporaryDirectory folder_;
+    MemoryFolder folder_;
     std::filesystem::path path_ = folder_ / "journal";
 };
 

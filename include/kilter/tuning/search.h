@@ -129,6 +129,7 @@ class Search {
     bool stops_at_first() const;
     Outcome outcome_of(const Candidate& candidate, uint64_t key, const Trial& trial, bool complete);
     void judge(Trial& trial);
+    void settle(size_t index);  // a trial that has its outcome: is it the best, and does that end the search?
 
     Backend& backend_;
     Journal* journal_;
