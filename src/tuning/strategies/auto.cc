@@ -48,7 +48,9 @@ class Auto : public Strategy {
         const double error = search.output_error(start.candidate);
         std::vector<Alternative> alternatives;
         const auto consider = [&](Candidate candidate, std::string reason) {
-            if (candidate == start.candidate) return;
+            if (candidate == start.candidate ||
+                std::ranges::find(alternatives, candidate, &Alternative::candidate) != alternatives.end())
+                return;
             search.check_time();
             const double now = search.output_error(candidate);
             if (now < kWorthwhile * error)

@@ -32,7 +32,7 @@ class Basic : public Strategy {
             }
             if (operators.empty()) continue;
             std::ranges::sort(operators);
-            accumulate_fallback(search, base, by_score(operators, accuracy));
+            accumulate_fallback(search, base, by_score(operators, accuracy), precision);
         }
     }
 };

@@ -6,8 +6,10 @@
 
 namespace kilter {
 
-Candidate with_float(const Space& space, Candidate candidate, size_t index) {
-    const int option = space.operators[index].first_float();
+Candidate with_float(const Space& space, Candidate candidate, size_t index,
+                     std::optional<Precision> precision) {
+    const SpaceOperator& entry = space.operators[index];
+    const int option = precision ? entry.first(*precision) : entry.first_float();
     if (option >= 0) candidate.options[index] = option;
     return candidate;
 }
@@ -24,21 +26,23 @@ const Trial& try_model_wise(Search& search, size_t limit) {
     return *best;
 }
 
-void accumulate_fallback(Search& search, const Candidate& base, const std::vector<size_t>& order) {
+void accumulate_fallback(Search& search, const Candidate& base, const std::vector<size_t>& order,
+                         std::optional<Precision> precision) {
     const auto reason = [&](size_t index) {
         return fmt::format("{} falls back as well", search.space().operators[index].name);
     };
     double excess = search.evaluate(base, "start of the fallback", true).excess;
     Candidate kept = base;
     for (const size_t index : order) {
-        const Trial& trial = search.evaluate(with_float(search.space(), kept, index), reason(index), true);
+        const Trial& trial =
+            search.evaluate(with_float(search.space(), kept, index, precision), reason(index), true);
         if (trial.excess >= excess) continue;
         excess = trial.excess;
         kept = trial.candidate;
     }
     Candidate all = base;
     for (const size_t index : order) {
-        all = with_float(search.space(), all, index);
+        all = with_float(search.space(), all, index, precision);
         search.evaluate(all, reason(index));
     }
 }
