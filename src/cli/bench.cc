@@ -8,10 +8,11 @@
 
 #include "cli/bench_pair.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/shapes.h"
-#include "cli/text.h"
 #include "kilter/engine/bench.h"
 #include "kilter/formats/onnx.h"
+#include "report/text.h"
 
 namespace kilter::cli {
 namespace {

@@ -25,5 +25,9 @@ void add_run(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_diff(CLI::App& app);
+void add_tune(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_recover(CLI::App& app);
+void add_sensitivity(CLI::App& app);
 
 }  // namespace kilter::cli

@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/samples.h"
-#include "cli/text.h"
 #include "kilter/engine/bench.h"
 #include "kilter/engine/compare.h"
 #include "kilter/formats/onnx.h"
+#include "report/text.h"
 
 namespace kilter::cli {
 namespace {

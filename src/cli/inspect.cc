@@ -8,11 +8,11 @@
 
 #include "cli/command.h"
 #include "cli/shapes.h"
-#include "cli/text.h"
 #include "kilter/formats/onnx.h"
 #include "kilter/passes/passes.h"
 #include "ops/cost.h"
 #include "ops/op.h"
+#include "report/text.h"
 
 namespace kilter::cli {
 namespace {

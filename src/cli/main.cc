@@ -43,6 +43,10 @@ int main(int argc, char** argv) {
     kilter::cli::add_bench(app);
     kilter::cli::add_quantize(app);
     kilter::cli::add_diff(app);
+    kilter::cli::add_tune(app);
+    kilter::cli::add_eval(app);
+    kilter::cli::add_recover(app);
+    kilter::cli::add_sensitivity(app);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help and --version

@@ -11,13 +11,15 @@
 
 #include "base/fail.h"
 #include "base/output_file.h"
+#include "cli/choices.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/samples.h"
-#include "cli/text.h"
 #include "kilter/calibration/calibrate.h"
 #include "kilter/formats/onnx.h"
 #include "kilter/quantization/quantize.h"
+#include "report/text.h"
 
 namespace kilter::cli {
 namespace {
@@ -27,43 +29,12 @@ using Json = nlohmann::ordered_json;
 struct Arguments {
     std::string model, output;
     SampleArguments samples{.samples = 100};
-    std::string calibration = "auto";
-    std::string weights = "per-channel";
-    std::string scheme = "asym";
-    std::string mode = "smart";
-    std::string target = "kilter";
-    std::vector<std::string> exclude, only, recipes;
+    ChoiceArguments choices;
     std::string plan, save_plan;
     int threads = 0;
     int instances = 1;
     bool json = false;
 };
-
-// "/conv[0-9]+/" is a regular expression, too.
-std::string pattern(const std::string& text) {
-    const bool slashes = text.size() > 2 && text.front() == '/' && text.back() == '/';
-    return slashes ? "re:" + text.substr(1, text.size() - 2) : text;
-}
-
-Choice model_choice(const Arguments& arguments) {
-    Choice choice;
-    const size_t colon = arguments.calibration.find(':');
-    // "auto" leaves the choice to the default plan: percentile for convolutions, minmax for everything else.
-    if (arguments.calibration != "auto")
-        choice.algorithm = range_algorithm(arguments.calibration.substr(0, colon));
-    if (colon != std::string::npos) {
-        double percentile = 0;
-        const bool number = CLI::detail::lexical_cast(arguments.calibration.substr(colon + 1), percentile);
-        if (choice.algorithm != RangeAlgorithm::percentile || !number || percentile <= 50 || percentile > 100)
-            throw CLI::ValidationError(
-                "--calibration",
-                fmt::format("expected e.g. percentile:99.9, found '{}'", arguments.calibration));
-        choice.percentile = percentile;
-    }
-    choice.granularity = granularity(arguments.weights);
-    choice.scheme = scheme(arguments.scheme);
-    return choice;
-}
 
 std::string read_text(const std::string& path) {
     std::ifstream file(path);
@@ -74,13 +45,7 @@ std::string read_text(const std::string& path) {
 }
 
 QuantizeOptions parsed(const Arguments& arguments) {
-    QuantizeOptions options;
-    options.mode = mode(arguments.mode);
-    options.target = target(arguments.target);
-    options.overrides.push_back({Override::Of::model, "", model_choice(arguments)});
-    std::ranges::transform(arguments.exclude, std::back_inserter(options.exclude), pattern);
-    std::ranges::transform(arguments.only, std::back_inserter(options.only), pattern);
-    for (const std::string& recipe : arguments.recipes) enable(options.recipes, recipe);
+    QuantizeOptions options = arguments.choices.options();
     if (!arguments.plan.empty())
         options.plan = about(arguments.plan, [&] { return Plan::from_json(read_text(arguments.plan)); });
     return options;
@@ -177,7 +142,7 @@ void print_text(const Arguments& arguments, const QuantizedModel& quantized, int
     for (const std::string& note : quantized.report.notes) fmt::print("{}\n", note);
     fmt::print("\nquantized   {} of {} operators, {} on {} samples\n", integer,
                quantized.report.operators.size(),
-               arguments.plan.empty() ? arguments.calibration : "by the plan", samples);
+               arguments.plan.empty() ? arguments.choices.calibration : "by the plan", samples);
     fmt::print("size        {} → {} ({:.2f}x)\n", short_bytes(before), short_bytes(after),
                before / std::max(after, 1.0));
     fmt::print("written     {}\n", arguments.output);
@@ -219,35 +184,7 @@ void add_quantize(CLI::App& app) {
     command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
     command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
     add_sample_options(*command, arguments->samples, "Calibrate with the first N samples (default 100)");
-    command
-        ->add_option("--calibration", arguments->calibration,
-                     "auto (default), minmax, kl, percentile[:P] or mse")
-        ->type_name("HOW");
-    const auto words = [&](const char* option, std::string& value, std::vector<std::string> known,
-                           const char* help) {
-        command->add_option(option, value, help)
-            ->type_name("W")
-            ->check(CLI::IsMember(std::move(known)).description(""));
-    };
-    const auto several = [&](const char* option, std::vector<std::string>& values, const char* type,
-                             const char* help) {
-        command->add_option(option, values, help)
-            ->type_name(type)
-            ->expected(1)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    };
-    words("--weights", arguments->weights, {"per-channel", "per-tensor"},
-          "per-channel (default) or per-tensor");
-    words("--scheme", arguments->scheme, {"sym", "asym"},
-          "asym (default) or sym: zero points of activations");
-    words("--mode", arguments->mode, {"full", "smart"},
-          "smart (default), or full: all that has integer kernels");
-    words("--target", arguments->target, {"kilter", "onnxruntime"},
-          "kilter (default) or onnxruntime: whom to please");
-    several("--exclude", arguments->exclude, "NAME", "Keep these in float: name, glob, /regex/ or type:Conv");
-    several("--only", arguments->only, "NAME", "Quantize nothing else");
-    several("--recipe", arguments->recipes, "R",
-            "equalization, smooth-quant, float-first, float-last, no-bias-correction, …");
+    add_choice_options(*command, arguments->choices);
     command->add_option("--plan", arguments->plan, "Use this plan instead of the choices above")
         ->type_name("FILE");
     command->add_option("--save-plan", arguments->save_plan, "Write the plan as JSON, to edit and use again")

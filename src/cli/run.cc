@@ -11,9 +11,9 @@
 #include "base/npy.h"
 #include "cli/command.h"
 #include "cli/shapes.h"
-#include "cli/text.h"
 #include "kilter/engine/program.h"
 #include "kilter/formats/onnx.h"
+#include "report/text.h"
 
 namespace kilter::cli {
 namespace {

@@ -29,14 +29,27 @@ float fraction(const std::string& text) {
 }  // namespace
 
 Loader SampleArguments::open(const std::vector<Port>& inputs) const {
+    return open(sources, inputs, {.batch_size = batch, .limit = samples});
+}
+
+Loader SampleArguments::open(const std::vector<std::string>& files, const std::vector<Port>& inputs,
+                             LoaderOptions how) const {
     DataOptions options{.mean = mean, .std = std, .size = size, .short_side = resize};
     if (!scale.empty()) options.scale = fraction(scale);
     if (!layout.empty()) options.layout = layout == "nhwc" ? Layout::nhwc : Layout::nchw;
     for (const float value : std)
         if (value == 0) throw CLI::ValidationError("--std", "a deviation must not be 0");
-    DataSource source = open_data(sources, inputs, options);
-    require(source.dataset->size() > 0, "{}: there are no samples", sources.front());
-    return {source.dataset, std::move(source.transforms), {.batch_size = batch, .limit = samples}};
+    options.labels = labels;
+    DataSource source = open_data(files, inputs, options);
+    require(source.dataset->size() > 0, "{}: there are no samples", files.front());
+    return {source.dataset, std::move(source.transforms), how};
+}
+
+void add_labels_option(CLI::App& command, SampleArguments& arguments) {
+    command
+        .add_option("--labels", arguments.labels,
+                    "Lines \"file class\", or .npy (default: class folders, or what the files hold)")
+        ->type_name("FILE");
 }
 
 void add_sample_options(CLI::App& command, SampleArguments& arguments, const std::string& samples_help) {

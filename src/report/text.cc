@@ -1,14 +1,11 @@
-#include "cli/text.h"
-
-#include <unistd.h>
+#include "report/text.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include <fmt/format.h>
 
-namespace kilter::cli {
+namespace kilter {
 namespace {
 
 std::string with_unit(double value, std::initializer_list<const char*> units) {
@@ -53,22 +50,4 @@ std::string table(const std::vector<std::vector<std::string>>& rows, const std::
     return text;
 }
 
-ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) != 0) {}
-
-ProgressLine::~ProgressLine() { clear(); }
-
-void ProgressLine::clear() {
-    if (!shown_) return;
-    std::fputs("\r\x1b[K", stderr);
-    std::fflush(stderr);
-    shown_ = false;
-}
-
-void ProgressLine::show(const std::string& text) {
-    if (!terminal_) return;
-    shown_ = true;
-    fmt::print(stderr, "\r\x1b[K{}", text);
-    std::fflush(stderr);
-}
-
-}  // namespace kilter::cli
+}  // namespace kilter

@@ -1,0 +1,24 @@
+// The options that say how operators are quantized, which several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "kilter/quantization/quantize.h"
+
+namespace kilter::cli {
+
+struct ChoiceArguments {
+    std::string calibration = "auto";
+    std::string weights = "per-channel";
+    std::string scheme = "asym";
+    std::string mode = "smart";
+    std::string target = "kilter";
+    std::vector<std::string> exclude, only, recipes;
+
+    //! Throws CLI::ValidationError or Error for words that cannot be read.
+    QuantizeOptions options() const;
+};
+
+void add_choice_options(CLI::App& command, ChoiceArguments& arguments);
+
+}  // namespace kilter::cli

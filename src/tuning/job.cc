@@ -1,0 +1,132 @@
+#include "kilter/tuning/job.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+
+namespace kilter {
+namespace {
+
+constexpr int64_t kBatch = 8;
+
+Objective::What what_of(ObjectiveConfig::Kind kind) {
+    switch (kind) {
+        case ObjectiveConfig::Kind::accuracy:
+            return Objective::What::accuracy;
+        case ObjectiveConfig::Kind::footprint:
+            return Objective::What::footprint;
+        case ObjectiveConfig::Kind::modelsize:
+            return Objective::What::modelsize;
+        case ObjectiveConfig::Kind::performance:
+            break;
+    }
+    return Objective::What::performance;
+}
+
+std::shared_ptr<Loader> make_loader(const LoaderConfig& config, const std::vector<Component>& postprocess,
+                                    const std::string& framework, const std::vector<Port>& inputs,
+                                    LoaderOptions options) {
+    std::shared_ptr<const Dataset> dataset = make_dataset(config.dataset, inputs);
+    Transforms transforms;
+    for (const std::vector<Component>* list : {&config.transforms, &postprocess})
+        for (const Component& component : *list) transforms.push_back(make_transform(component, framework));
+    options.batch_size = config.batch_size.value_or(default_batch(inputs));
+    options.drop_last = config.last_batch == LastBatch::discard;
+    return std::make_shared<Loader>(std::move(dataset), std::move(transforms), options);
+}
+
+}  // namespace
+
+int64_t default_batch(const std::vector<Port>& inputs) {
+    if (inputs.empty() || !inputs[0].type.shape || inputs[0].type.shape->empty()) return 1;
+    const Dim& first = inputs[0].type.shape->front();
+    return first.known() ? first.value : kBatch;
+}
+
+std::function<BatchSource()> batches_of(std::shared_ptr<Loader> loader, int64_t most) {
+    return [loader, most]() -> BatchSource {
+        loader->rewind();
+        auto left = std::make_shared<int64_t>(most);
+        return [loader, left]() -> std::optional<Batch> {
+            if (*left == 0) return std::nullopt;
+            --*left;
+            return loader->next();
+        };
+    };
+}
+
+TuneOptions tune_options(const Config& config) {
+    TuneOptions options;
+    const TuningConfig& tuning = config.tuning;
+    options.criterion.relative = tuning.accuracy_criterion.relative;
+    options.criterion.loss = tuning.accuracy_criterion.loss;
+    if (config.accuracy.weighted)
+        for (const MetricConfig& metric : config.accuracy.metrics)
+            options.criterion.weights.push_back(metric.weight);
+    options.objective.parts.clear();
+    for (const ObjectiveConfig& objective : tuning.objectives)
+        options.objective.parts.push_back({what_of(objective.kind), objective.weight});
+    options.exit.timeout = tuning.exit_policy.timeout;
+    // Our own default strategy goes on to the fastest model; "0" means the first success only where the old tools had it.
+    if (tuning.strategy.name == "auto" && tuning.exit_policy.timeout == 0) options.exit.timeout.reset();
+    options.exit.max_trials = static_cast<int>(tuning.exit_policy.max_trials);
+    options.exit.performance_only = tuning.exit_policy.performance_only;
+    options.strategy = tuning.strategy.name;
+    options.strategy_settings = tuning.strategy.options;
+    if (options.strategy == "tpe") {
+        options.strategy_settings.set("accuracy_weight", tuning.strategy.accuracy_weight);
+        options.strategy_settings.set("latency_weight", tuning.strategy.latency_weight);
+    }
+    options.seed = static_cast<uint64_t>(tuning.random_seed);
+    options.workspace = tuning.workspace;
+    options.samples = config.quantization.calibration.sampling_sizes;
+    options.quantize.recipes = config.quantization.recipes;
+    options.quantize.overrides = first_choices(config);
+    for (const OperatorRule& rule : config.quantization.rules) {
+        SpaceRule allowed{
+            rule.of, rule.pattern, rule.precisions, rule.schemes, rule.algorithms, rule.granularities, {}};
+        if (rule.bits) allowed.bits = {*rule.bits};
+        options.rules.push_back(std::move(allowed));
+    }
+    return options;
+}
+
+std::shared_ptr<Loader> calibration_loader(const Config& config, const std::vector<Port>& inputs) {
+    // Without samples of its own, calibration takes those of the evaluation.
+    const auto& own = config.quantization.calibration.dataloader;
+    const auto& loader = own ? own : config.accuracy.dataloader;
+    if (!loader)
+        throw Error("the configuration names no calibration samples",
+                    "quantization.calibration.dataloader says where they are; --data does so without YAML");
+    return make_loader(*loader, {}, config.model.framework, inputs,
+                       {.limit = std::ranges::max(config.quantization.calibration.sampling_sizes)});
+}
+
+std::shared_ptr<Loader> evaluation_loader(const Config& config, const std::vector<Port>& inputs) {
+    if (!config.accuracy.dataloader)
+        throw Error("the configuration names no samples to evaluate with",
+                    "evaluation.accuracy.dataloader says where they are; --data does so without YAML");
+    // In random order, so that a hopeless trial can be told from its first samples.
+    return make_loader(*config.accuracy.dataloader, config.accuracy.postprocess, config.model.framework,
+                       inputs, {.shuffle = true, .seed = static_cast<uint64_t>(config.tuning.random_seed)});
+}
+
+std::vector<std::unique_ptr<Metric>> make_metrics(const Config& config) {
+    std::vector<std::unique_ptr<Metric>> metrics;
+    for (const MetricConfig& metric : config.accuracy.metrics)
+        metrics.push_back(make_metric(metric.component));
+    if (metrics.empty())
+        throw Error("the configuration names no metric",
+                    "evaluation.accuracy.metric does; --metric does so without YAML");
+    return metrics;
+}
+
+std::unique_ptr<Evaluation> make_evaluation(const Config& config, const std::vector<Port>& inputs,
+                                            EvaluationOptions options) {
+    return evaluate_with(batches_of(evaluation_loader(config, inputs), config.accuracy.iteration),
+                         make_metrics(config), std::move(options));
+}
+
+}  // namespace kilter
