@@ -103,11 +103,11 @@ class Bayesian : public Strategy {
   public:
     void run(Search& search) override {
         search.evaluate(search.space().first(), "everything at its first choice");
-        const double limit = 100 * size_of(search.space());
-        for (double drawn = 0; drawn < limit; ++drawn) {
+        while (true) {
             const bool learned = distinct(search);
-            search.evaluate(learned ? propose(search) : random_candidate(search),
-                            learned ? "highest upper bound" : "drawn at random");
+            const std::optional<Candidate> candidate = learned ? propose(search) : new_candidate(search);
+            if (!candidate) return;
+            search.evaluate(*candidate, learned ? "highest upper bound" : "drawn at random");
         }
     }
 
@@ -126,7 +126,7 @@ class Bayesian : public Strategy {
         return point;
     }
 
-    static Candidate propose(Search& search) {
+    static std::optional<Candidate> propose(Search& search) {
         const Space& space = search.space();
         std::vector<Point> points;
         std::vector<double> values;
@@ -150,7 +150,7 @@ class Bayesian : public Strategy {
         std::ranges::stable_sort(probes, std::greater<>(), &Probe::bound);
         probes.resize(kClimbers);
         for (Probe& probe : probes)
-            for (int change = 0; change < kChanges; ++change) {
+            for (int change = 0; change < kChanges && !space.operators.empty(); ++change) {
                 Candidate candidate = probe.candidate;
                 const size_t index = search.random()() % candidate.options.size();
                 candidate.options[index] =
@@ -161,9 +161,8 @@ class Bayesian : public Strategy {
         // What was evaluated before teaches nothing: the best probe that is new, or a random candidate.
         std::ranges::stable_sort(probes, std::greater<>(), &Probe::bound);
         for (Probe& probe : probes)
-            if (std::ranges::find(trials, probe.candidate, &Trial::candidate) == trials.end())
-                return std::move(probe.candidate);
-        return random_candidate(search);
+            if (!is_known(search, probe.candidate)) return std::move(probe.candidate);
+        return new_candidate(search);
     }
 };
 

@@ -1,4 +1,4 @@
-// random: independent random candidates, floating point included, until the trials are used up.
+// random: independent random candidates, floating point included, until the trials or the candidates are used up.
 #include "tuning/strategies/list.h"
 #include "tuning/strategies/sampling.h"
 
@@ -8,10 +8,7 @@ namespace {
 class Random : public Strategy {
   public:
     void run(Search& search) override {
-        // Candidates come up twice in small spaces: those cost nothing, but somewhere it has to end.
-        const double limit = 100 * size_of(search.space());
-        for (double drawn = 0; drawn < limit; ++drawn)
-            search.evaluate(random_candidate(search), "drawn at random");
+        while (const auto candidate = new_candidate(search)) search.evaluate(*candidate, "drawn at random");
     }
 };
 

@@ -9,10 +9,14 @@ namespace kilter {
 //! operator alone, the share would be the same in every candidate.
 Candidate random_candidate(Search& search);
 
+//! A random candidate that was not evaluated yet; nothing when all were.
+std::optional<Candidate> new_candidate(Search& search);
+bool is_known(const Search& search, const Candidate& candidate);
+
+//! The next candidate in order, the choice of the last operator changing fastest, the variant slowest. False after the last one.
+bool advance(const Space& space, Candidate& candidate);
+
 //! Higher is better: cheap trials that keep the promise, then cheap ones that nearly do. `accuracy_weight` scales the penalty.
 double utility(const Trial& trial, double accuracy_weight = 1, double cost_weight = 1);
-
-//! Number of candidates in a space; infinite when it does not fit a double.
-double size_of(const Space& space);
 
 }  // namespace kilter

@@ -23,16 +23,16 @@ class Tpe : public Strategy {
 
     void run(Search& search) override {
         search.evaluate(search.space().first(), "everything at its first choice");
-        const double limit = 100 * size_of(search.space());
-        for (double drawn = 0; drawn < limit; ++drawn) {
+        while (true) {
             const bool learned = search.trials().size() >= kStartup;
-            search.evaluate(learned ? propose(search) : random_candidate(search),
-                            learned ? "likeliest to be good" : "drawn at random");
+            const std::optional<Candidate> candidate = learned ? propose(search) : new_candidate(search);
+            if (!candidate) return;
+            search.evaluate(*candidate, learned ? "likeliest to be good" : "drawn at random");
         }
     }
 
   private:
-    Candidate propose(Search& search) const {
+    std::optional<Candidate> propose(Search& search) const {
         std::vector<const Trial*> ranked;
         for (const Trial& trial : search.trials()) ranked.push_back(&trial);
         std::ranges::stable_sort(ranked, std::greater<>(), [&](const Trial* trial) {
@@ -43,7 +43,7 @@ class Tpe : public Strategy {
         const Counts better =
             counts(search.space(), {ranked.begin(), ranked.begin() + static_cast<long>(good)});
         const Counts worse = counts(search.space(), {ranked.begin() + static_cast<long>(good), ranked.end()});
-        Candidate best;
+        std::optional<Candidate> best;
         double best_ratio = -INFINITY;
         for (int i = 0; i < kDrawn; ++i) {
             Candidate candidate = search.space().first();
@@ -54,11 +54,12 @@ class Tpe : public Strategy {
                 candidate.options[j] = static_cast<int>(option);
                 ratio += std::log(better[j][option] / worse[j][option]);
             }
-            if (ratio <= best_ratio) continue;
+            // What was evaluated before teaches nothing, and the likeliest one soon is.
+            if (ratio <= best_ratio || is_known(search, candidate)) continue;
             best_ratio = ratio;
             best = std::move(candidate);
         }
-        return best;
+        return best ? best : new_candidate(search);
     }
 
     static Counts counts(const Space& space, const std::vector<const Trial*>& trials) {
