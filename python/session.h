@@ -49,5 +49,7 @@ class Session {
 
 //! quantize, calibrate and compare.
 void bind_quantization(nb::module_& module);
+//! Metrics by their names.
+void bind_metrics(nb::module_& module);
 
 }  // namespace kilter::python

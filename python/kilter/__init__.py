@@ -7,6 +7,7 @@
 >>> small.save("int8.onnx")
 """
 
+from . import metrics
 from ._kilter import Error, __version__
 from .model import InputTypeError, InputValueError, Model, Port, load
 from .quantization import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
@@ -25,5 +26,6 @@ __all__ = [
     "calibrate",
     "compare",
     "load",
+    "metrics",
     "quantize",
 ]

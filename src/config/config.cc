@@ -174,8 +174,9 @@ class Reader {
         read_criterion(section(tuning, "accuracy_criterion"));
         read_objectives(tuning);
         const Settings& exit = section(tuning, "exit_policy");
-        result.exit_policy = {exit.get("timeout", 0.0), exit.get("max_trials", 100),
-                              exit.get("performance_only", false)};
+        if (const Settings* timeout = exit.find("timeout")) result.exit_policy.timeout = timeout->as_number();
+        result.exit_policy.max_trials = exit.get("max_trials", result.exit_policy.max_trials);
+        result.exit_policy.performance_only = exit.get("performance_only", false);
         result.random_seed = tuning.get("random_seed", result.random_seed);
         result.tensorboard = tuning.get("tensorboard", false);
         if (result.tensorboard) note(tuning.get("tensorboard"), "no effect: the workspace holds the report");

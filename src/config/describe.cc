@@ -127,13 +127,13 @@ void add_tuning(Lines& lines, const TuningConfig& tuning) {
                         tuning.objectives.size() > 1 ? fmt::format(", weight {}", objective.weight) : ""));
     lines.add("strategy", tuning.strategy.name);
     const ExitPolicyConfig& exit = tuning.exit_policy;
-    std::string end = fmt::format("after {} trials", exit.max_trials);
+    std::string end = fmt::format("when the strategy is done, or after {} trials", exit.max_trials);
     if (exit.performance_only)
         end = "after the first model, whatever its accuracy";
-    else if (exit.timeout > 0)
-        end = fmt::format("after {:g} seconds or {} trials, with the best model by then", exit.timeout,
+    else if (exit.timeout.value_or(0) > 0)
+        end = fmt::format("after {:g} seconds or {} trials, with the best model by then", *exit.timeout,
                           exit.max_trials);
-    else
+    else if (exit.timeout)
         end = fmt::format("at the first success, or after {} trials", exit.max_trials);
     lines.add("ends", end);
     lines.add("seed", fmt::format("{}", tuning.random_seed));

@@ -266,7 +266,8 @@ Rule tuning() {
          "", "several objectives, instead of one"},
         {"exit_policy",
          map({
-             {"timeout", number(0), "0", "seconds; 0: stop at the first model that keeps the promise"},
+             {"timeout", number(0), "",
+              "seconds; 0: stop at the first model that keeps the promise; without it the strategy decides"},
              {"max_trials", integer(1), "100", "models to try at most"},
              {"performance_only", flag(), "false", "take the first model whatever its accuracy"},
          }),

@@ -19,6 +19,21 @@ struct Entry {
 constexpr Entry kMetrics[] = {
     {"topk", metrics::make_topk},
     {"Accuracy", metrics::make_accuracy},
+    {"F1", metrics::make_f1},
+    {"bag_f1", metrics::make_bag_f1},
+    {"ROC", metrics::make_roc},
+    {"GLUE", metrics::make_glue},
+    {"MSE", metrics::make_mse},
+    {"MAE", metrics::make_mae},
+    {"RMSE", metrics::make_rmse},
+    {"Loss", metrics::make_loss},
+    {"mAP", metrics::make_map},
+    {"COCOmAP", metrics::make_coco_map},
+    {"COCOmAPv2", metrics::make_coco_map},
+    {"VOCmAP", metrics::make_voc_map},
+    {"mIOU", metrics::make_miou},
+    {"SquadF1", metrics::make_squad},
+    {"BLEU", metrics::make_bleu},
 };
 
 }  // namespace

@@ -106,6 +106,14 @@ double MeanMetric::result() const {
     return std::accumulate(scores_.begin(), scores_.end(), 0.0) / static_cast<double>(scores_.size());
 }
 
+std::string one_of(const Settings& settings, std::string_view key,
+                   std::initializer_list<std::string_view> words) {
+    const std::string word = settings.get(key, *words.begin());
+    if (std::ranges::find(words, word) == words.end())
+        settings.get(key).reject(fmt::format("one of {}", fmt::join(words, ", ")));
+    return word;
+}
+
 void require_samples(size_t samples) {
     require(samples > 0, "the metric saw no samples, so it has no result");
 }

@@ -60,6 +60,10 @@ class MeanMetric : public Metric {
     std::vector<double> scores_;
 };
 
+//! The one of `words` that the settings give under `key`; the first one without it. Throws Error that lists them.
+std::string one_of(const Settings& settings, std::string_view key,
+                   std::initializer_list<std::string_view> words);
+
 //! Throws Error when a metric is asked before it saw anything.
 void require_samples(size_t samples);
 

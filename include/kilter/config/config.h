@@ -108,7 +108,7 @@ struct ObjectiveConfig {
 };
 
 struct ExitPolicyConfig {
-    double timeout = 0;  // seconds; 0: stop at the first success
+    std::optional<double> timeout;  // seconds; 0: stop at the first success; nothing said: the strategy decides
     int64_t max_trials = 100;
     bool performance_only = false;
 };
