@@ -17,6 +17,11 @@ DatasetPointer make_numpy(const Settings& settings, Ports inputs);
 DatasetPointer make_idx(const Settings& settings, Ports inputs);
 DatasetPointer make_cifar10(const Settings& settings, Ports inputs);
 DatasetPointer make_cifar100(const Settings& settings, Ports inputs);
+DatasetPointer make_image_record(const Settings& settings, Ports inputs);
+DatasetPointer make_recordio(const Settings& settings, Ports inputs);
+DatasetPointer make_coco(const Settings& settings, Ports inputs);
+DatasetPointer make_glue(const Settings& settings, Ports inputs);
+DatasetPointer make_squad(const Settings& settings, Ports inputs);
 DatasetPointer make_dummy(const Settings& settings, Ports inputs);
 DatasetPointer make_dummy_v2(const Settings& settings, Ports inputs);
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cctype>
-
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
@@ -10,19 +7,32 @@
 namespace kilter {
 namespace {
 
-namespace fs = std::filesystem;
-
 using Factory = DatasetPointer (*)(const Settings&, Ports);
+
+// The old name of two datasets: the keys tell which one is meant.
+DatasetPointer make_imagenet(const Settings& settings, Ports inputs) {
+    return settings.has("data_path") ? make_imagenet_raw(settings, inputs)
+                                     : make_image_record(settings, inputs);
+}
 
 const std::map<std::string, Factory, std::less<>>& table() {
     static const std::map<std::string, Factory, std::less<>> kTable{
         {"ImageFolder", make_image_folder},
         {"ImagenetRaw", make_imagenet_raw},
+        {"Imagenet", make_imagenet},
+        {"ImageRecord", make_image_record},
+        {"TFRecordDataset", make_image_record},
+        {"COCORecord", make_image_record},
+        {"VOCRecord", make_image_record},
+        {"COCORaw", make_coco},
+        {"RecordIO", make_recordio},
         {"NumPy", make_numpy},
         {"MNIST", make_idx},
         {"FashionMNIST", make_idx},
         {"CIFAR10", make_cifar10},
         {"CIFAR100", make_cifar100},
+        {"GLUE", make_glue},
+        {"SQuAD", make_squad},
         {"dummy", make_dummy},
         {"dummy_v2", make_dummy_v2},
     };
@@ -55,33 +65,5 @@ std::vector<std::string> dataset_names() {
     for (const auto& [name, factory] : table()) names.push_back(name);
     return names;
 }
-
-fs::path existing_path(const Settings& settings, std::string_view key) {
-    const Settings& value = settings.get(key);
-    std::error_code error;
-    const fs::path path = value.as_text();
-    if (!fs::exists(path, error)) value.reject("a file or folder that is there");
-    return path;
-}
-
-std::vector<fs::path> files_in(const fs::path& folder, const std::function<bool(const fs::path&)>& wanted) {
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-        std::error_code ignored;
-        if (!entry->is_directory(ignored) && wanted(entry->path())) files.push_back(entry->path());
-    }
-    require(!error, "{}: cannot read the folder: {}", folder.string(), error.message());
-    std::ranges::sort(files);
-    return files;
-}
-
-std::string lower_extension(const fs::path& path) {
-    std::string extension = path.extension().string();
-    for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return extension;
-}
-
-Label class_label(int64_t index) { return {{"label", Tensor::scalar<int64_t>(index)}}; }
 
 }  // namespace kilter

@@ -100,7 +100,8 @@ DatasetPointer make_idx(const Settings& settings, Ports) {
     settings.allow_keys({"root", "train", "download"});
     const fs::path root = existing_path(settings, "root");
     const std::string part = settings.get("train", false) ? "train" : "t10k";
-    return open_idx(find_idx(root, part, "images"), find_idx(root, part, "labels"));
+    const fs::path images = find_idx(root, part, "images");
+    return open_idx(images, find_idx(root, part, "labels"));
 }
 
 }  // namespace kilter

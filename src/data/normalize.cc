@@ -37,6 +37,16 @@ std::array<float, 256> lookup(float scale, const Channel& channel) {
     return table;
 }
 
+// A copy in any case: the elements will be changed.
+Tensor as_floats(const Tensor& tensor) {
+    if (tensor.dtype() != DType::u8) return tensor.converted(DType::f32).clone();
+    Tensor result(DType::f32, tensor.shape());
+    const std::span<const uint8_t> source = tensor.as<uint8_t>();
+    float* target = result.as_mutable<float>().data();
+    for (size_t i = 0; i < source.size(); ++i) target[i] = source[i];
+    return result;
+}
+
 template <class T>
 void interleaved_to_planes(const T* source, int64_t count, int64_t channels, T* target) {
     for (int64_t c = 0; c < channels; ++c)
@@ -46,7 +56,7 @@ void interleaved_to_planes(const T* source, int64_t count, int64_t channels, T* 
 }  // namespace
 
 Tensor normalize(const Tensor& tensor, int axis, const Normalization& normalization) {
-    Tensor result = tensor.converted(DType::f32).clone();
+    Tensor result = as_floats(tensor);
     const int64_t count = axis < 0 ? 1 : tensor.dim(axis);
     const std::vector<Channel> channels = channels_of(normalization, count);
     const float scale = normalization.scale;

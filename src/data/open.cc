@@ -7,6 +7,7 @@
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/image_files.h"
+#include "data/image_records.h"
 #include "data/normalize.h"
 #include "data/numpy.h"
 #include "data/resize.h"
@@ -148,11 +149,14 @@ DataSource open_folder(const fs::path& folder, const std::vector<Port>& inputs, 
     if (arrays) return of_arrays(open_arrays(folder, inputs, options.labels), inputs, options);
     if (!images && has(is_idx_name))
         return of_images(make_dataset({"MNIST", {{"root", folder.string()}}}), inputs, options, true);
+    if (!images && has(is_tfrecord_name)) return of_images(open_image_records(folder), inputs, options);
     return of_images(open_images(folder, options.labels), inputs, options);
 }
 
 DataSource open_file(const fs::path& path, const std::vector<Port>& inputs, const DataOptions& options) {
     if (is_idx_name(path)) return of_images(open_idx(path, options.labels), inputs, options, true);
+    if (is_tfrecord_name(path)) return of_images(open_image_records(path), inputs, options);
+    if (lower_extension(path) == ".rec") return of_images(open_rec(path), inputs, options);
     DataSource source = of_arrays(open_arrays(path, inputs, options.labels), inputs, options);
     try_first(source, path.string());
     return source;
