@@ -97,6 +97,7 @@ NB_MODULE(_kilter, module) {
 
     kilter::python::bind_quantization(module);
     kilter::python::bind_metrics(module);
+    kilter::python::bind_data(module);
     module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a);
     module.def("load_bytes", &load_bytes, "content"_a, "threads"_a, "optimize"_a);
 }

@@ -51,5 +51,7 @@ class Session {
 void bind_quantization(nb::module_& module);
 //! Metrics by their names.
 void bind_metrics(nb::module_& module);
+//! Datasets, transforms and the loader.
+void bind_data(nb::module_& module);
 
 }  // namespace kilter::python

@@ -7,7 +7,7 @@
 >>> small.save("int8.onnx")
 """
 
-from . import metrics
+from . import data, metrics
 from ._kilter import Error, __version__
 from .model import InputTypeError, InputValueError, Model, Port, load
 from .quantization import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
@@ -25,6 +25,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "compare",
+    "data",
     "load",
     "metrics",
     "quantize",

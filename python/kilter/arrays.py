@@ -120,6 +120,15 @@ def _text(name: str, item: Any) -> str:
     return item
 
 
+def any_to_native(value: Any) -> tuple[Any, ...]:
+    """The same for an array that no input of a model expects."""
+    array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+    name = _name_of(array.dtype)
+    if name not in _NUMPY or name == "string":
+        raise InputTypeError(f"an array of {array.dtype.name} cannot be transformed")
+    return array, name
+
+
 def from_native(result: tuple[Any, ...]) -> np.ndarray:
     if len(result) == 3:
         strings, shape, _ = result
