@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the libFuzzer target of tests/fuzz with clang and runs it for the given number of seconds.
-# A finding is an error and leaves its input in build/fuzz; interesting new inputs stay in build/fuzz/corpus.
+# Builds the libFuzzer targets of tests/fuzz with clang and runs them side by side for the given number of seconds.
+# A finding is an error and leaves its input in build/fuzz; interesting new inputs stay in build/fuzz/*corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-30}"
@@ -8,13 +8,23 @@ seconds="${1:-30}"
 [ -f build/fuzz/build.ninja ] || cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ \
     -DPython_EXECUTABLE="$PWD/.venv/bin/python" -DKILTER_FUZZ=ON
 cmake --build build/fuzz -j "$(nproc)"
-mkdir -p build/fuzz/corpus
-target=$(find build/fuzz -name onnx_reader_fuzz -type f | head -n 1)
-log=build/fuzz/log.txt
-if ! "$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -artifact_prefix=build/fuzz/ \
-    build/fuzz/corpus build/fuzz/seeds >"$log" 2>&1; then
-    tail -n 60 "$log"
-    echo "fuzz: a finding, see above and $log"
-    exit 1
-fi
-grep '^Done ' "$log"
+
+# fuzz TARGET CORPUS SEEDS SECONDS
+fuzz() {
+    local target log=build/fuzz/$1.log
+    target=$(find build/fuzz -name "$1" -type f | head -n 1)
+    mkdir -p "build/fuzz/$2"
+    if ! "$target" -max_total_time="$4" -timeout=20 -rss_limit_mb=4096 -artifact_prefix=build/fuzz/ \
+        "build/fuzz/$2" "build/fuzz/$3" >"$log" 2>&1; then
+        tail -n 60 "$log"
+        echo "fuzz: a finding of $1, see above and $log"
+        return 1
+    fi
+    echo "$1: $(grep '^Done ' "$log")"
+}
+
+status=0
+fuzz data_fuzz data_corpus data_seeds "$seconds" &
+fuzz onnx_reader_fuzz corpus seeds "$seconds" || status=1
+wait $! || status=1
+exit $status
