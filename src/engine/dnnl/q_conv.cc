@@ -6,6 +6,7 @@
 #include "engine/dnnl/weights_view.h"
 #include "engine/geometry.h"
 #include "engine/native/q_depthwise.h"
+#include "engine/native/q_pointwise.h"
 
 namespace kilter::engine {
 namespace {
@@ -28,7 +29,9 @@ bool build(Builder& builder, const Node& node, bool transposed) {
     if (weights == nullptr || weights->dtype() != DType::i8 || x_shape.size() > 5) return false;
     const auto geometry = conv_geometry(node, x_shape, weights->shape(), y_shape, transposed);
     if (!geometry) return false;
-    if (!transposed && build_q_depthwise(builder, node, *geometry)) return true;
+    if (!transposed &&
+        (build_q_depthwise(builder, node, *geometry) || build_q_pointwise(builder, node, *geometry)))
+        return true;
     const int64_t zero_point = node.attributes.get_int("x_zero_point");
     const IntegerTail tail(builder, node,
                            scale_products(node.attributes.get_float("x_scale", 1.0F),
