@@ -109,8 +109,8 @@ TEST_P(Sampling, IsReproducibleBySeed) {
 TEST_P(Sampling, ReachesEveryKindOfCandidateAndNoneTwice) {
     FakeBackend backend = needle();
     backend.extra_loss = [](const Candidate&) { return 0.5; };
-    const std::vector<Candidate> drawn = draw(GetParam(), backend, 3, 60);
-    EXPECT_EQ(drawn.size(), 60U);
+    const std::vector<Candidate> drawn = draw(GetParam(), backend, 3, 40);
+    EXPECT_EQ(drawn.size(), 40U);
     EXPECT_EQ(backend.evaluated, drawn);
     std::set<size_t> shares;
     for (const Candidate& candidate : drawn) shares.insert(floats_of(backend.space(), candidate).size());
