@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the libFuzzer targets of tests/fuzz with clang and runs them side by side for the given number of seconds.
+# Builds the libFuzzer targets of tests/fuzz with clang and runs them on two cores for the given number of seconds.
 # A finding is an error and leaves its input in build/fuzz; interesting new inputs stay in build/fuzz/*corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ fuzz() {
     target=$(find build/fuzz -name "$1" -type f | head -n 1)
     mkdir -p "build/fuzz/$2"
     if ! "$target" -max_total_time="$4" -timeout=20 -rss_limit_mb=4096 -artifact_prefix=build/fuzz/ \
-        "build/fuzz/$2" "build/fuzz/$3" >"$log" 2>&1; then
+        "build/fuzz/$2" "$3" >"$log" 2>&1; then
         tail -n 60 "$log"
         echo "fuzz: a finding of $1, see above and $log"
         return 1
@@ -24,7 +24,10 @@ fuzz() {
 }
 
 status=0
-fuzz data_fuzz data_corpus data_seeds "$seconds" &
-fuzz onnx_reader_fuzz corpus seeds "$seconds" || status=1
+{
+    fuzz data_fuzz data_corpus build/fuzz/data_seeds $((seconds / 2 + 1)) &&
+        fuzz config_fuzz config_corpus tests/fuzz/config_seeds $((seconds / 2 + 1))
+} &
+fuzz onnx_reader_fuzz corpus build/fuzz/seeds "$seconds" || status=1
 wait $! || status=1
 exit $status

@@ -29,5 +29,6 @@ void add_tune(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_recover(CLI::App& app);
 void add_sensitivity(CLI::App& app);
+void add_config(CLI::App& app);
 
 }  // namespace kilter::cli

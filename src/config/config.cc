@@ -71,7 +71,7 @@ class Reader {
         config_.model.outputs = texts(model, "outputs");
     }
 
-    static std::optional<LoaderConfig> loader(const Settings& parent) {
+    std::optional<LoaderConfig> loader(const Settings& parent) {
         const Settings* settings = parent.find("dataloader");
         if (settings == nullptr) return std::nullopt;
         LoaderConfig loader;
@@ -82,6 +82,9 @@ class Reader {
         loader.dataset = only_component(settings->get("dataset"));
         loader.transforms = components(*settings, "transform");
         loader.filters = components(*settings, "filter");
+        if (loader.distributed)
+            note(settings->get("distributed"), "no effect: one process reads all samples");
+        if (!loader.filters.empty()) note(settings->get("filter"), "no effect: all samples are taken");
         return loader;
     }
 
@@ -92,6 +95,9 @@ class Reader {
             require(!sizes->as_list().empty(), "{}: expected at least one number of samples", sizes->where());
         }
         config_.quantization.calibration.dataloader = loader(calibration);
+        if (section(calibration, "dataloader").get("shuffle", false))
+            note(calibration.get("dataloader").get("shuffle"),
+                 "no effect: calibration takes the first samples, so that it can be repeated");
         read_recipes(section(quantization, "recipes"), section(quantization, "advance"));
         config_.quantization.rules = config::operator_rules(quantization, config_.notes);
     }
@@ -171,6 +177,7 @@ class Reader {
         result.strategy.accuracy_weight = strategy.get("accuracy_weight", result.strategy.accuracy_weight);
         result.strategy.latency_weight = strategy.get("latency_weight", result.strategy.latency_weight);
         result.strategy.options = section(strategy, "options");
+        if (const Settings* name = strategy.find("name")) result.strategy.where = name->where();
         read_criterion(section(tuning, "accuracy_criterion"));
         read_objectives(tuning);
         const Settings& exit = section(tuning, "exit_policy");

@@ -1,6 +1,8 @@
 // The JSON Schema (draft 2020-12) that follows from the table of keys.
 #include <cmath>
+#include <map>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "config/rule.h"
@@ -14,7 +16,9 @@ using config::Key;
 using config::Kind;
 using config::Rule;
 
-Json schema_of(const Rule& rule);
+using Definitions = std::map<std::string, Json, std::less<>>;
+
+Json schema_of(const Rule& rule, Definitions& definitions);
 
 Json of_number(const Rule& rule) {
     Json number{{"type", rule.kind == Kind::integer ? "integer" : "number"}};
@@ -26,7 +30,7 @@ Json of_number(const Rule& rule) {
     return {{"anyOf", Json::array({number, {{"type", "string"}, {"pattern", pattern}}})}};
 }
 
-Json of_map(const Rule& rule) {
+Json of_map(const Rule& rule, Definitions& definitions) {
     Json map{{"type", Json::array({"object", "null"})}};
     Json required = Json::array();
     for (const Key& key : rule.keys) {
@@ -35,22 +39,24 @@ Json of_map(const Rule& rule) {
                                                         {"description", key.refused}};
             continue;
         }
-        Json entry = schema_of(key.rule);
+        Json entry = schema_of(key.rule, definitions);
         entry["description"] = key.meaning;
         if (!key.initial.empty()) entry["default"] = Json::parse(key.initial);
         map["properties"][std::string(key.name)] = std::move(entry);
         if (key.required) required.push_back(key.name);
     }
-    map["additionalProperties"] = rule.other ? schema_of(*rule.other) : Json(false);
+    map["additionalProperties"] = rule.other ? schema_of(*rule.other, definitions) : Json(false);
     if (!required.empty()) map["required"] = std::move(required);
     if (rule.or_flag) return {{"anyOf", Json::array({map, {{"type", "boolean"}}})}};
     return map;
 }
 
-Json of_one(const Rule& rule) {
+Json of_one(const Rule& rule, Definitions& definitions) {
     switch (rule.kind) {
         case Kind::map:
-            return of_map(rule);
+            if (rule.name.empty()) return of_map(rule, definitions);
+            if (!definitions.contains(rule.name)) definitions.emplace(rule.name, of_map(rule, definitions));
+            return {{"$ref", fmt::format("#/$defs/{}", rule.name)}};
         case Kind::text:
             return {{"type", Json::array({"string", "number"})}};
         case Kind::flag:
@@ -71,10 +77,10 @@ Json of_one(const Rule& rule) {
     return Json::object();
 }
 
-Json schema_of(const Rule& rule) {
-    if (!rule.list) return of_one(rule);
+Json schema_of(const Rule& rule, Definitions& definitions) {
+    if (!rule.list) return of_one(rule, definitions);
     // Text with commas stands for a list of its parts, so any text may be one.
-    const Json one = of_one(rule);
+    const Json one = of_one(rule, definitions);
     return {{"anyOf", Json::array({one, {{"type", "array"}, {"items", one}}, {{"type", "string"}}})}};
 }
 
@@ -86,7 +92,9 @@ std::string config_schema() {
         {"title", "kilter configuration"},
         {"description",
          "What kilter tunes, with which data, and what it promises. docs/config.md explains the keys."}};
-    schema.update(schema_of(config::schema()));
+    Definitions definitions;
+    schema.update(schema_of(config::schema(), definitions));
+    for (const auto& [name, definition] : definitions) schema["$defs"][name] = definition;
     return schema.dump(2) + "\n";
 }
 

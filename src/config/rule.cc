@@ -1,5 +1,6 @@
 #include "config/rule.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 

@@ -41,6 +41,7 @@ struct Rule {
     std::vector<Key> keys;              // of a map
     std::shared_ptr<const Rule> other;  // of a map: what keys that are not among `keys` hold
     bool or_flag = false;               // of a map: true or false is allowed, too
+    std::string_view name;  // of a map that stands in several places: the JSON Schema defines it once
 };
 
 struct Key {

@@ -20,6 +20,10 @@ Rule list(Rule element) {
     element.list = true;
     return element;
 }
+Rule named(std::string_view name, Rule rule) {
+    rule.name = name;
+    return rule;
+}
 Rule refused() { return {}; }
 
 Rule refusing(Rule rule, std::vector<std::pair<std::string_view, std::string_view>> words) {
@@ -28,36 +32,43 @@ Rule refusing(Rule rule, std::vector<std::pair<std::string_view, std::string_vie
 }
 
 Rule dataloader() {
-    return map({
-        {"batch_size", integer(1), "", "samples in one run; without it, what the model's inputs ask for"},
-        {"last_batch", word({"rollover", "discard"}), "\"rollover\"",
-         "the samples that do not fill a batch make a smaller one, or are left out"},
-        {"shuffle", flag(), "false", "samples in an order drawn from random_seed"},
-        {"distributed", flag(), "false", "every machine of a group reads a share of the samples"},
-        {"dataset",
-         {.kind = Kind::component},
-         "",
-         "where samples come from: a name and its settings",
-         {},
-         true},
-        {"transform",
-         {.kind = Kind::components},
-         "{}",
-         "what is done to each sample, in this order; a list of maps may name a transform twice"},
-        {"filter", {.kind = Kind::components}, "{}", "which samples are taken"},
-    });
+    return named(
+        "dataloader",
+        map({
+            {"batch_size", integer(1), "", "samples in one run; without it, what the model's inputs ask for"},
+            {"last_batch", word({"rollover", "discard"}), "\"rollover\"",
+             "the samples that do not fill a batch make a smaller one, or are left out"},
+            {"shuffle", flag(), "false", "samples in an order drawn from random_seed"},
+            {"distributed", flag(), "false", "accepted without effect: one process reads all samples"},
+            {"dataset",
+             {.kind = Kind::component},
+             "",
+             "where samples come from: a name and its settings",
+             {},
+             true},
+            {"transform",
+             {.kind = Kind::components},
+             "{}",
+             "what is done to each sample, in this order; a list of maps may name a transform twice"},
+            {"filter", {.kind = Kind::components}, "{}", "accepted without effect: all samples are taken"},
+        }));
 }
 
 Rule configs() {
-    return map({
-        {"cores_per_instance", integer(1), "",
-         "cores for each instance; without it the cores are shared evenly"},
-        {"num_of_instance", integer(1), "1", "how many runs go on at the same time"},
-        {"inter_num_of_threads", integer(1), "", "accepted without effect: kilter has one pool of threads"},
-        {"intra_num_of_threads", integer(1), "", "threads of one instance; the same as cores_per_instance"},
-        {"kmp_blocktime", integer(0), "", "accepted without effect: kilter does not run on Intel's OpenMP"},
-        {"kmp_affinity", text(), "", "accepted without effect: kilter does not run on Intel's OpenMP"},
-    });
+    return named(
+        "configs",
+        map({
+            {"cores_per_instance", integer(1), "",
+             "cores for each instance; without it the cores are shared evenly"},
+            {"num_of_instance", integer(1), "1", "how many runs go on at the same time"},
+            {"inter_num_of_threads", integer(1), "",
+             "accepted without effect: kilter has one pool of threads"},
+            {"intra_num_of_threads", integer(1), "",
+             "threads of one instance; the same as cores_per_instance"},
+            {"kmp_blocktime", integer(0), "",
+             "accepted without effect: kilter does not run on Intel's OpenMP"},
+            {"kmp_affinity", text(), "", "accepted without effect: kilter does not run on Intel's OpenMP"},
+        }));
 }
 
 Rule postprocess() {
@@ -73,45 +84,48 @@ Rule granularities() { return list(word({"per_channel", "per_tensor"})); }
 Rule operator_options() {
     Rule bit = list(number(0, 7));
     bit.above_min = true;
-    return map({
-        {"weight",
-         map({
-             {"granularity", granularities(), "[\"per_channel\", \"per_tensor\"]",
-              "one scale for each output channel, or one for the whole tensor"},
-             {"scheme",
-              refusing(list(word({"sym", "asym"})),
-                       {{"asym_float", "floating-point zero points are PyTorch's own: write sym"}}),
-              "[\"sym\"]", "weights are always symmetric; asym is accepted without effect"},
-             {"dtype", dtypes(), "[\"int8\", \"fp32\"]", "what the operator may compute in"},
-             {"algorithm", list(word({"minmax", "kl"})), "[\"minmax\"]",
-              "weights always use their extremes; kl is accepted without effect"},
-             {"bit", bit, "7.0", "bits of a weight besides its sign; 7.0 is all of an int8"},
-         }),
-         "{}", "what weights may become"},
-        {"activation",
-         map({
-             {"granularity", granularities(), "[\"per_tensor\"]",
-              "activations always have one scale for the whole tensor; per_channel is accepted without effect"},
-             {"scheme", list(word({"sym", "asym"})), "[\"asym\", \"sym\"]",
-              "zero point in the middle of the integers, or where the range puts it"},
-             {"dtype", dtypes(), "[\"uint8\", \"int8\", \"fp32\"]", "what the operator may compute in"},
-             {"algorithm", list(word({"minmax", "kl", "percentile", "mse", "placeholder"})),
-              "[\"minmax\", \"kl\"]", "how the range is chosen; percentile and mse are kilter's own"},
-             {"compute_dtype", dtypes(), "[\"uint8\"]",
-              "accepted without effect: it concerns dynamic quantization"},
-         }),
-         "{}", "what activations may become"},
-    });
+    return named(
+        "operator",
+        map({
+            {"weight",
+             map({
+                 {"granularity", granularities(), "[\"per_channel\", \"per_tensor\"]",
+                  "one scale for each output channel, or one for the whole tensor"},
+                 {"scheme",
+                  refusing(list(word({"sym", "asym"})),
+                           {{"asym_float", "floating-point zero points are PyTorch's own: write sym"}}),
+                  "[\"sym\"]", "weights are always symmetric; asym is accepted without effect"},
+                 {"dtype", dtypes(), "[\"int8\", \"fp32\"]", "what the operator may compute in"},
+                 {"algorithm", list(word({"minmax", "kl"})), "[\"minmax\"]",
+                  "weights always use their extremes; kl is accepted without effect"},
+                 {"bit", bit, "7.0", "bits of a weight besides its sign; 7.0 is all of an int8"},
+             }),
+             "{}", "what weights may become"},
+            {"activation",
+             map({
+                 {"granularity", granularities(), "[\"per_tensor\"]",
+                  "activations always have one scale for the whole tensor; per_channel is accepted without effect"},
+                 {"scheme", list(word({"sym", "asym"})), "[\"asym\", \"sym\"]",
+                  "zero point in the middle of the integers, or where the range puts it"},
+                 {"dtype", dtypes(), "[\"uint8\", \"int8\", \"fp32\"]", "what the operator may compute in"},
+                 {"algorithm", list(word({"minmax", "kl", "percentile", "mse", "placeholder"})),
+                  "[\"minmax\", \"kl\"]", "how the range is chosen; percentile and mse are kilter's own"},
+                 {"compute_dtype", dtypes(), "[\"uint8\"]",
+                  "accepted without effect: it concerns dynamic quantization"},
+             }),
+             "{}", "what activations may become"},
+        }));
 }
 
 Rule precisions() { return list(word({"fp32", "bf16", "fp16"})); }
 
 Rule mixed_precision() {
-    return map({
-        {"precisions", precisions(), "[\"fp32\"]",
-         "floating-point types operators may use; fp16 is not there yet"},
-        {"op_wise", map_of(operator_options()), "{}", "the same for operators by name, as in quantization"},
-    });
+    return named("mixed_precision", map({
+                                        {"precisions", precisions(), "[\"fp32\"]",
+                                         "floating-point types operators may use; fp16 is not there yet"},
+                                        {"op_wise", map_of(operator_options()), "{}",
+                                         "the same for operators by name, as in quantization"},
+                                    }));
 }
 
 Rule model() {

@@ -1,5 +1,6 @@
 // Matching detections with true boxes as COCO does it (pycocotools gives the same numbers) or as VOC does, and what follows.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 

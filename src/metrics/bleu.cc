@@ -1,6 +1,7 @@
 // BLEU: how many word sequences of 1 to 4 words translations share with their references, over the whole corpus, 0 to 100.
 // Words are told apart as mteval does for all languages: punctuation that is not between digits and every symbol stand alone.
 // A length of sequence without any match counts half, a quarter, … of one match (as in sacreBLEU).
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>

@@ -1,4 +1,5 @@
 // mAP, COCOmAP and VOCmAP: mean average precision of detections, over classes and overlap thresholds.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <tuple>

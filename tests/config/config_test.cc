@@ -89,7 +89,9 @@ mixed_precision: {precisions: bf16}
     EXPECT_TRUE(config.tuning.diagnosis->after_tuning);
     EXPECT_EQ(config.tuning.diagnosis->iteration_list, (std::vector<int64_t>{3}));
     EXPECT_EQ(config.mixed_precision->precisions, (std::vector{Precision::bf16}));
-    EXPECT_TRUE(config.notes.empty());
+    ASSERT_EQ(config.notes.size(), 2U);
+    EXPECT_TRUE(contains(config.notes[0], "dataloader.filter: no effect"));
+    EXPECT_TRUE(contains(config.notes[1], "dataloader.shuffle: no effect"));
 }
 
 double relative(const std::string& value) {

@@ -93,6 +93,7 @@ struct StrategyConfig {
     std::string name = "auto";
     double accuracy_weight = 1, latency_weight = 1;  // tpe
     Settings options;                                // for strategies that ask for more
+    std::string where;                               // for messages
 };
 
 struct CriterionConfig {
@@ -108,7 +109,8 @@ struct ObjectiveConfig {
 };
 
 struct ExitPolicyConfig {
-    std::optional<double> timeout;  // seconds; 0: stop at the first success; nothing said: the strategy decides
+    std::optional<double>
+        timeout;  // seconds; 0: stop at the first success; nothing said: the strategy decides
     int64_t max_trials = 100;
     bool performance_only = false;
 };
