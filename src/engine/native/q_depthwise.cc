@@ -9,6 +9,10 @@
 
 #include "engine/native/vnni.h"
 
+// _mm512_inserti64x4 and others draw false warnings from GCC 12 (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
 namespace kilter::engine {
 namespace {
 
