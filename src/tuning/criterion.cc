@@ -68,9 +68,11 @@ double Criterion::excess(const Accuracy& accuracy, const Accuracy& baseline) con
         return worst;
     }
     // One figure for all of them; those that should be low count negatively.
-    double sum = 0, base = 0;
+    double sum = 0, base = 0, total = 0;
+    for (const double weight : weights) total += std::abs(weight);
+    require(total > 0, "the weights of all metrics are zero");
     for (size_t i = 0; i < accuracy.size(); ++i) {
-        const double sign = higher_is_better[i] ? 1 : -1;
+        const double sign = (higher_is_better[i] ? 1 : -1) / total;
         sum += sign * weights[i] * accuracy[i];
         base += sign * weights[i] * baseline[i];
     }

@@ -25,7 +25,8 @@ struct Search::Recorded {
     std::unordered_map<uint64_t, std::deque<Outcome>> trials;  // by key, in the order they were made
     std::unordered_map<std::string, std::vector<double>> numbers;
     std::optional<Outcome> baseline;
-    size_t left = 0;  // trials that were not asked for again yet
+    bool replayed = false;  // the latest trial comes from the journal
+    size_t left = 0;        // trials that were not asked for again yet
 };
 
 Search::Search(Backend& backend, Journal* journal, Options options)
@@ -115,9 +116,11 @@ Outcome Search::outcome_of(const Candidate& candidate, uint64_t key, const Trial
         Outcome outcome = std::move(found->second.front());
         found->second.pop_front();
         --recorded_->left;
+        recorded_->replayed = true;
         return outcome;
     }
     recorded_->left = 0;
+    recorded_->replayed = false;
     check_time();
     if (options_.starting) options_.starting(fmt::format("trial {}: {}", trial.number, trial.reason));
     const bool whole = complete || !options_.early_rejection || options_.exit.performance_only;
@@ -167,7 +170,7 @@ void Search::settle(size_t index) {
     // Equal costs: the more accurate one; then the earlier one.
     const auto rank = [](const Trial& entry) { return std::pair(entry.objective, entry.excess); };
     if (accepted && (best_ < 0 || rank(done) < rank(*best()))) best_ = static_cast<int>(index);
-    if (best_or_nearest() == &done) backend_.keep(done);
+    if (best_or_nearest() == &done && !recorded_->replayed) backend_.keep(done);
     if (options_.finished) options_.finished(done, best());
     check_end();
 }

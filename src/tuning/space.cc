@@ -35,6 +35,7 @@ SpaceRule rule_for(const OperatorPlan& entry, const std::vector<SpaceRule>& rule
                 if (!from.empty()) into = from;
             };
             take(merged.precisions, rule.precisions);
+            if (!rule.precisions.empty()) merged.of = rule.of;
             take(merged.schemes, rule.schemes);
             take(merged.algorithms, rule.algorithms);
             take(merged.granularities, rule.granularities);
@@ -114,6 +115,11 @@ SpaceOperator make_operator(const OperatorPlan& entry, const SpaceRule& rule, bo
     if (allowed(Precision::int8)) result.options = integer_options(entry, *can, rule);
     add_float(Precision::bf16);
     add_float(Precision::f32);
+    // A rule for many operators means those that can; one for a name means that one.
+    if (result.options.empty() && rule.of != Override::Of::name) {
+        result.options.push_back(entry);
+        result.options.back().precision = Precision::f32;
+    }
     if (result.options.empty())
         throw Error(
             fmt::format("operator '{}' ({}): nothing that is allowed is possible", entry.name, entry.op),

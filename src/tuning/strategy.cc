@@ -1,5 +1,7 @@
 #include "kilter/tuning/strategy.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <mutex>
 
@@ -39,7 +41,9 @@ struct Registry {
 void register_strategy(const std::string& name, MakeStrategy make) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex);
-    require(!name.empty(), "a strategy needs a name");
+    require(!name.empty() && std::ranges::none_of(name, [](unsigned char c) { return std::isupper(c) != 0; }),
+            "a strategy needs a name in lower case, found '{}'", name);
+    require(static_cast<bool>(make), "strategy '{}': there is nothing to make it with", name);
     require(registry.strategies.emplace(name, std::move(make)).second, "there is a strategy '{}' already",
             name);
 }

@@ -157,8 +157,7 @@ TuneResult tune(const Model& model, const std::function<BatchSource()>& calibrat
     result.spared = spared_operators(result.model, backend.space(), best->candidate);
     result.seconds = search.elapsed();
     result.workspace = options.workspace;
-    if (journal != nullptr && !std::filesystem::exists(best_path(options.workspace)))
-        backend.keep(*best);  // resumed after everything was done, and somebody tidied up
+    if (options.resume) backend.keep(*best);  // whoever was killed may not have come that far
     return result;
 }
 

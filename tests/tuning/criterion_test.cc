@@ -117,7 +117,7 @@ TEST(Criterion, WithWeightsOneMetricMayMakeUpForAnother) {
     // What should be low counts against what should be high.
     const Criterion mixed{false, 0.1, {true, false}, {1, 1}};
     EXPECT_TRUE(mixed.met({0.9, 0.3}, {0.8, 0.2}));
-    EXPECT_FALSE(mixed.met({0.7, 0.3}, {0.8, 0.2}));
+    EXPECT_FALSE(mixed.met({0.65, 0.3}, {0.8, 0.2}));
     EXPECT_TRUE(mixed.met({0.7, 0.1}, {0.8, 0.2}));
     // A weight of zero takes a metric out.
     const Criterion first{true, 0.01, {true, true}, {1, 0}};

@@ -18,11 +18,11 @@ struct Criterion {
     bool relative = true;
     double loss = 0.01;
     std::vector<bool> higher_is_better{true};  // one for each metric
-    std::vector<double> weights;  // empty: every metric has to pass; otherwise their weighted sum does
+    std::vector<double> weights;  // empty: every metric has to pass; otherwise their weighted mean does
 
     //! The worst value of metric `index` that passes.
     double limit(const Accuracy& baseline, size_t index = 0) const;
-    //! How far the worst metric (or the weighted sum) is beyond the limit, as a share of the baseline's magnitude; the promise is
+    //! How far the worst metric (or the weighted mean) is beyond the limit, as a share of the baseline's magnitude; the promise is
     //! kept when this is not positive. Throws Error when the numbers of metrics differ.
     double excess(const Accuracy& accuracy, const Accuracy& baseline) const;
     bool met(const Accuracy& accuracy, const Accuracy& baseline) const {
@@ -50,7 +50,7 @@ struct Objective {
     };
     std::vector<Part> parts{{}};
 
-    //! Lower is better; 1 is what FP32 has. `excess` is that of the accuracy over the criterion.
+    //! Lower is better; costs of FP32 are 1. `excess` is that of the accuracy over the criterion.
     double value(const Cost& cost, double excess, const Cost& baseline) const;
     bool reads(What what) const;
     //! "performance", "modelsize", "performance=0.7,footprint=0.3". Throws Error listing the words.

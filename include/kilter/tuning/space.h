@@ -68,9 +68,9 @@ struct SpaceRule {
     std::vector<int> bits;
 };
 
-//! The space around a plan: its own choice first, then what the rules and the operators' capabilities allow. Operators that the
-//! plan keeps in floating point on purpose (excluded ones) stay there. Rules for a name beat those for a type, these those for the
-//! model. Throws Error when a rule leaves an operator nothing it can do, or names none.
+//! The space around a plan: its own choice first, then what the rules and the operators' capabilities allow. Rules for a name beat
+//! those for a type, these those for the model. Operators that the plan keeps in floating point on purpose stay there, unless a rule
+//! for their name says otherwise. Throws Error when a rule for a name leaves the operator nothing it can do, or a rule names none.
 Space make_space(const Plan& plan, const std::vector<SpaceRule>& rules = {});
 
 }  // namespace kilter

@@ -66,7 +66,7 @@ class Auto : public Strategy {
                 ? start.candidate.variant
                 : std::ranges::min_element(alternatives, {}, &Alternative::error)->candidate.variant;
         for (const RangeAlgorithm algorithm :
-             {RangeAlgorithm::minmax, RangeAlgorithm::mse, RangeAlgorithm::percentile}) {
+             {RangeAlgorithm::minmax, RangeAlgorithm::mse, RangeAlgorithm::percentile, RangeAlgorithm::kl}) {
             Candidate candidate = with_algorithm(space, start.candidate, algorithm);
             candidate.variant = variant;
             consider(std::move(candidate), fmt::format("ranges by {}", name(algorithm)));
