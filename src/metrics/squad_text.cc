@@ -1,6 +1,7 @@
 #include "metrics/squad_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 
 #include "metrics/unicode.h"
