@@ -47,21 +47,35 @@ std::vector<Tensor> first_sample(const std::vector<Tensor>& batch, const std::ve
     return sample;
 }
 
-// Median of some runs: enough of them to see through hiccups, not so many that trials become slow.
-double latency(const Program& program, const std::vector<Tensor>& inputs) {
-    constexpr int kMost = 50, kLeast = 5;
-    constexpr double kSeconds = 0.2;
+double milliseconds_of(const Program& program, const std::vector<Tensor>& inputs) {
+    const Clock::time_point begin = Clock::now();
     program.run(inputs);
-    std::vector<double> times;
-    const Clock::time_point start = Clock::now();
-    while (static_cast<int>(times.size()) < kLeast ||
-           (static_cast<int>(times.size()) < kMost && seconds_since(start) < kSeconds)) {
-        const Clock::time_point begin = Clock::now();
-        program.run(inputs);
-        times.push_back(seconds_since(begin) * 1e3);
-    }
+    return seconds_since(begin) * 1e3;
+}
+
+double median(std::vector<double>& times) {
     std::ranges::nth_element(times, times.begin() + static_cast<long>(times.size() / 2));
     return times[times.size() / 2];
+}
+
+struct Latency {
+    double program = 0, reference = 0;  // milliseconds
+};
+
+// Medians of some runs: enough of them to see through hiccups, not so many that trials become slow. With a reference both run in
+// turns: whatever else the machine does meets both alike.
+Latency latency(const Program& program, const Program* reference, const std::vector<Tensor>& inputs) {
+    constexpr size_t kMost = 50, kLeast = 5;
+    constexpr double kSeconds = 0.2;
+    program.run(inputs);
+    if (reference != nullptr) reference->run(inputs);
+    std::vector<double> times, reference_times;
+    const Clock::time_point start = Clock::now();
+    while (times.size() < kLeast || (times.size() < kMost && seconds_since(start) < kSeconds)) {
+        times.push_back(milliseconds_of(program, inputs));
+        if (reference != nullptr) reference_times.push_back(milliseconds_of(*reference, inputs));
+    }
+    return {median(times), reference != nullptr ? median(reference_times) : 0};
 }
 
 bool has(const Space& space, std::initializer_list<std::string_view> types) {
@@ -233,7 +247,12 @@ Cost ModelBackend::cost_of(const Model& model, double bytes) {
     cost.bytes = bytes;
     const Program program(clone(model), engine(options_.threads));
     if (one_.empty()) one_ = first_sample(batches_.front(), program.inputs());
-    cost.milliseconds = latency(program, one_);
+    // Machines have good and bad minutes: trials count by how they compare with FP32 at the same time.
+    const bool known = baseline_.cost.milliseconds > 0;
+    if (known && !reference_program_)
+        reference_program_ = std::make_unique<Program>(clone(model_), engine(options_.threads));
+    const Latency found = latency(program, known ? reference_program_.get() : nullptr, one_);
+    cost.milliseconds = known ? baseline_.cost.milliseconds * found.program / found.reference : found.program;
     cost.memory = static_cast<double>(program.arena_bytes(one_));
     return cost;
 }

@@ -53,7 +53,6 @@ class ModelBackend : public Backend {
     void read_calibration();
     Stats calibrate_on(const Model& model, int64_t samples);
     Cost cost_of(const Model& model, double bytes);
-    Cost baseline_cost();
     std::vector<double> restored_scores(const Candidate& base);
     std::vector<double> own_scores(const Candidate& base);
     const std::vector<std::vector<Tensor>>& reference_outputs();
@@ -73,6 +72,7 @@ class ModelBackend : public Backend {
     std::vector<std::vector<Tensor>> reference_;  // what FP32 makes of these
     std::vector<Tensor> one_;                     // one sample, to measure with
     Outcome baseline_;
+    std::unique_ptr<Program> reference_program_;  // FP32, to measure beside
 };
 
 //! File names within a workspace.
