@@ -17,7 +17,9 @@ Settings to_settings(nb::handle value, const std::string& where) {
         Settings::Map map;
         for (const auto& [key, entry] : nb::borrow<nb::dict>(value)) {
             const std::string name = nb::cast<std::string>(nb::str(key));
-            map.emplace_back(name, to_settings(entry, where.empty() ? name : where + "." + name));
+            std::string place = where;
+            if (!place.empty()) place += '.';
+            map.emplace_back(name, to_settings(entry, place += name));
         }
         return made(std::move(map));
     }

@@ -102,6 +102,13 @@ SampleFunction make_label_shift(const TransformSettings& from) {
     };
 }
 
+// What these did to the outputs of a BERT model, the dataset SQuAD and its metric do.
+SampleFunction make_squad_nothing(const TransformSettings& from) {
+    from.settings.allow_keys({"length", "label_file", "vocab_file", "n_best_size", "max_seq_length",
+                              "max_query_length", "max_answer_length", "do_lower_case", "doc_stride"});
+    return [](Sample&) {};
+}
+
 // Records are parsed and images are decoded by the datasets; arrays are arrays.
 SampleFunction make_nothing(const TransformSettings& from) {
     from.settings.allow_keys({});
@@ -130,9 +137,10 @@ void add_conversions(TransformTable& table) {
     table["ToTensor"] = make_to_tensor;
     table["AlignImageChannel"] = make_align_image_channel;
     table["LabelShift"] = make_label_shift;
-    for (const char* name :
-         {"ToArray", "ToNDArray", "ToPILImage", "ParseDecodeImagenet", "ParseDecodeCoco", "ParseDecodeVoc"})
+    for (const char* name : {"ToArray", "ToNDArray", "ToPILImage", "DecodeImage", "ParseDecodeImagenet",
+                             "ParseDecodeCoco", "ParseDecodeVoc"})
         table[name] = make_nothing;
+    for (const char* name : {"Collect", "SquadV1", "SquadV1ModelZoo"}) table[name] = make_squad_nothing;
 }
 
 }  // namespace kilter

@@ -32,7 +32,9 @@ SampleFunction make_flip(const TransformSettings& from, Tensor (*flip)(const Ten
 
 // One number for all sides, [left and right, top and bottom], or [left, top, right, bottom], as in torchvision.
 SampleFunction make_pad(const TransformSettings& from) {
-    from.settings.allow_keys({"padding", "fill"});
+    from.settings.allow_keys({"padding", "fill", "padding_mode"});
+    if (from.settings.get("padding_mode", "constant") != "constant")
+        from.settings.get("padding_mode").reject("constant, the only mode there is");
     const Settings& given = from.settings.get("padding");
     std::vector<int64_t> sides = given.as_ints();
     for (const int64_t side : sides)

@@ -1,7 +1,10 @@
 #include "data/idx.h"
 
+#include <cstring>
+
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "data/gunzip.h"
 
 namespace kilter {
 namespace {
@@ -9,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kUnsignedBytes = 8;
+constexpr size_t kMostUnpacked = size_t{1} << 30;  // twenty times MNIST
 
 class IdxImages : public Dataset {
   public:
@@ -42,20 +46,19 @@ class IdxImages : public Dataset {
     Tensor images_, labels_;
 };
 
-// The four files have gone by these names.
+// The four files have gone by these names, in these places.
 fs::path find_idx(const fs::path& root, const std::string& part, const std::string& kind) {
     std::error_code error;
     const char* dims = kind == "images" ? "idx3" : "idx1";
-    for (const char* folder : {"", "MNIST/raw", "FashionMNIST/raw", "raw"})
-        for (const char* joint : {"-", "."}) {
-            const fs::path path = root / folder / fmt::format("{}-{}{}{}-ubyte", part, kind, joint, dims);
-            if (fs::exists(path, error)) return path;
-            require(!fs::exists(path.string() + ".gz", error), "{}.gz: unpack it first (gunzip)",
-                    path.string());
-        }
-    throw Error(
-        fmt::format("{}: there is no file {}-{}-{}-ubyte", root.string(), part, kind, dims),
-        "kilter downloads nothing: root is the folder with the unpacked files of MNIST or Fashion-MNIST");
+    for (const char* folder : {"", "MNIST", "FashionMNIST", "MNIST/raw", "FashionMNIST/raw", "raw"})
+        for (const char* joint : {"-", "."})
+            for (const char* end : {"", ".gz"}) {
+                fs::path path =
+                    root / folder / fmt::format("{}-{}{}{}-ubyte{}", part, kind, joint, dims, end);
+                if (fs::exists(path, error)) return path;
+            }
+    throw Error(fmt::format("{}: there is no file {}-{}-{}-ubyte", root.string(), part, kind, dims),
+                "kilter downloads nothing: root is the folder with the files of MNIST or Fashion-MNIST");
 }
 
 }  // namespace
@@ -81,19 +84,31 @@ Tensor parse_idx(std::span<const std::byte> bytes, std::shared_ptr<const void> k
 Tensor read_idx(const fs::path& path) {
     const auto file = MappedFile::open(path);
     try {
-        return parse_idx(file->bytes(), file);
+        if (!is_gzip(file->bytes())) return parse_idx(file->bytes(), file);
+        const auto unpacked =
+            std::make_shared<const std::vector<std::byte>>(gunzip(file->bytes(), kMostUnpacked));
+        return parse_idx(*unpacked, unpacked);
     } catch (const Error& error) {
         throw error.in(path.string());
     }
 }
 
 bool is_idx_name(const fs::path& path) {
-    const std::string name = path.filename().string();
+    const std::string name = (path.extension() == ".gz" ? path.stem() : path.filename()).string();
     return name.ends_with("idx3-ubyte") || name.ends_with("idx1-ubyte");
 }
 
 DatasetPointer open_idx(const fs::path& images, const fs::path& labels) {
-    return std::make_unique<IdxImages>(images, labels);
+    if (!labels.empty()) return std::make_unique<IdxImages>(images, labels);
+    // The labels have the same name but for these two words.
+    std::string name = images.filename().string();
+    for (const auto& [from, to] : {std::pair("images", "labels"), {"idx3", "idx1"}})
+        if (const size_t position = name.find(from); position != std::string::npos)
+            name.replace(position, std::strlen(from), to);
+    const fs::path beside = images.parent_path() / name;
+    std::error_code error;
+    return std::make_unique<IdxImages>(images,
+                                       beside != images && fs::exists(beside, error) ? beside : fs::path());
 }
 
 DatasetPointer make_idx(const Settings& settings, Ports) {

@@ -171,7 +171,7 @@ DatasetPointer open_rec(const fs::path& path) {
 }
 
 DatasetPointer make_image_record(const Settings& settings, Ports) {
-    settings.allow_keys({"root"});
+    settings.allow_keys({"root", "num_cores"});  // reading has threads of its own
     return open_image_records(existing_path(settings, "root"));
 }
 

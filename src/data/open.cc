@@ -139,6 +139,18 @@ void try_first(const DataSource& source, const std::string& where) {
     }
 }
 
+// Records hold their labels; a list beside them would be a second truth.
+void refuse_labels(const fs::path& path, const DataOptions& options) {
+    require(options.labels.empty(), "{}: the records hold their labels, --labels {} is not used",
+            path.string(), options.labels);
+}
+
+DataSource of_records(const fs::path& path, const std::vector<Port>& inputs, const DataOptions& options) {
+    refuse_labels(path, options);
+    const bool rec = lower_extension(path) == ".rec";
+    return of_images(rec ? open_rec(path) : open_image_records(path), inputs, options);
+}
+
 DataSource open_folder(const fs::path& folder, const std::vector<Port>& inputs, const DataOptions& options) {
     const auto has = [&](const auto& wanted) { return !files_in(folder, wanted).empty(); };
     const bool arrays = has([](const fs::path& file) {
@@ -147,16 +159,17 @@ DataSource open_folder(const fs::path& folder, const std::vector<Port>& inputs, 
     const bool images = has(is_image_name);
     require(!arrays || !images, "{}: the folder holds arrays and images; use one kind", folder.string());
     if (arrays) return of_arrays(open_arrays(folder, inputs, options.labels), inputs, options);
-    if (!images && has(is_idx_name))
+    if (!images && has(is_idx_name)) {
+        refuse_labels(folder, options);
         return of_images(make_dataset({"MNIST", {{"root", folder.string()}}}), inputs, options, true);
-    if (!images && has(is_tfrecord_name)) return of_images(open_image_records(folder), inputs, options);
+    }
+    if (!images && has(is_tfrecord_name)) return of_records(folder, inputs, options);
     return of_images(open_images(folder, options.labels), inputs, options);
 }
 
 DataSource open_file(const fs::path& path, const std::vector<Port>& inputs, const DataOptions& options) {
     if (is_idx_name(path)) return of_images(open_idx(path, options.labels), inputs, options, true);
-    if (is_tfrecord_name(path)) return of_images(open_image_records(path), inputs, options);
-    if (lower_extension(path) == ".rec") return of_images(open_rec(path), inputs, options);
+    if (is_tfrecord_name(path) || lower_extension(path) == ".rec") return of_records(path, inputs, options);
     DataSource source = of_arrays(open_arrays(path, inputs, options.labels), inputs, options);
     try_first(source, path.string());
     return source;
@@ -185,9 +198,9 @@ DataSource open_data(const std::vector<std::string>& sources, const std::vector<
                                     inputs.size()));
         named[source.substr(0, position)] = read_npy(source.substr(position + 1));
     }
-    for (const auto& [name, array] : named)
-        require(std::ranges::any_of(inputs, [&](const Port& port) { return port.name == name; }),
-                "the data: the model has no input '{}'", name);
+    for (const auto& entry : named)
+        require(std::ranges::any_of(inputs, [&](const Port& port) { return port.name == entry.first; }),
+                "the data: the model has no input '{}'", entry.first);
     DataSource source =
         of_arrays(from_arrays(std::move(named), "the data", inputs, options.labels), inputs, options);
     try_first(source, "the data");

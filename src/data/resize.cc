@@ -52,8 +52,8 @@ Taps antialiased(int64_t source, int64_t target, double support,
     std::vector<int64_t> first(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
         const double center = (static_cast<double>(i) + 0.5) * ratio;
-        const auto begin = std::max<int64_t>(0, static_cast<int64_t>(center - reach + 0.5));
-        const auto end = std::min<int64_t>(source, static_cast<int64_t>(center + reach + 0.5));
+        const auto begin = std::max<int64_t>(0, static_cast<int64_t>(std::floor(center - reach + 0.5)));
+        const auto end = std::min<int64_t>(source, static_cast<int64_t>(std::floor(center + reach + 0.5)));
         first[i] = begin;
         double sum = 0;
         for (int64_t k = 0; k < end - begin; ++k) {

@@ -1,5 +1,7 @@
 #include "kilter/data/loader.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/fail.h"

@@ -133,5 +133,49 @@ TEST_F(OpenData, ImagesNeedAnInputThatTakesThem) {
               std::string::npos);
 }
 
+int64_t label_of(const DataSource& source, int64_t index) {
+    return source.dataset->sample(index).label.at("label").to_ints().at(0);
+}
+
+TEST_F(OpenData, LabelsComeFromAListOrFromTheFile) {
+    const std::string x = save("x.npy", counting({2, 2}));
+    EXPECT_TRUE(open_data({x}, kOne).dataset->sample(0).label.empty());
+    std::ofstream(folder_ / "labels.txt") << "7\n8\n";
+    EXPECT_EQ(label_of(open_data({x}, kOne, {.labels = (folder_ / "labels.txt").string()}), 1), 8);
+    EXPECT_EQ(label_of(open_data({"x=" + x}, kOne, {.labels = (folder_ / "labels.txt").string()}), 0), 7);
+    const std::string y = save("y.npy", Tensor::of<int32_t>({2}, {5, 6}));
+    const DataSource source = open_data({x}, kOne, {.labels = y});
+    EXPECT_EQ(label_of(source, 1), 6);
+    EXPECT_EQ(source.dataset->sample(1).label.at("label").dtype(), DType::i64);
+    EXPECT_EQ(source.dataset->sample(1).label.at("label").rank(), 0);
+    std::ofstream(folder_ / "labels.txt") << "7\n";
+    EXPECT_NE(message([&] {
+                  open_data({x}, kOne, {.labels = (folder_ / "labels.txt").string()});
+              }).find("1 labels"),
+              std::string::npos);
+}
+
+TEST_F(OpenData, IdxFilesBringTheirLabelsAndAreNotScaled) {
+    const fs::path images = folder_ / "t10k-images-idx3-ubyte";
+    std::ofstream(images, std::ios::binary) << std::string("\0\0\10\3\0\0\0\1\0\0\0\2\0\0\0\2\0\1\2\377", 20);
+    std::ofstream(folder_ / "t10k-labels-idx1-ubyte", std::ios::binary)
+        << std::string("\0\0\10\1\0\0\0\1\11", 9);
+    const std::vector<Port> input{port("image", DType::f32, {Dim("n"), Dim(1), Dim(2), Dim(2)})};
+    for (const fs::path& path : {images, folder_}) {
+        const DataSource source = open_data({path.string()}, input);
+        EXPECT_EQ(label_of(source, 0), 9);
+        EXPECT_TRUE(identical(read(source, 0, 1).at(0), Tensor::of<float>({1, 1, 2, 2}, {0, 1, 2, 255})));
+    }
+}
+
+TEST_F(OpenData, RecordsRefuseASecondListOfLabels) {
+    std::ofstream(folder_ / "a.rec") << "x";
+    const std::vector<Port> input{port("image", DType::f32, {Dim("n"), Dim(3), Dim(8), Dim(8)})};
+    const std::string file = (folder_ / "a.rec").string();
+    EXPECT_NE(message([&] { open_data({file}, input, {.labels = "labels.txt"}); }).find("--labels"),
+              std::string::npos);
+    EXPECT_NE(message([&] { open_data({file}, input); }).find("a.rec: record 0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kilter

@@ -1,6 +1,7 @@
 // libFuzzer target: any bytes, read as a file of samples, end in an Error or in samples. The first byte says which kind of file.
 #include <cstdlib>
 
+#include "data/gunzip.h"
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/image_records.h"
@@ -42,6 +43,9 @@ void read(char kind, Bytes bytes) {
             return;
         case 'x':
             kilter::parse_idx(bytes, nullptr);
+            return;
+        case 'g':
+            kilter::gunzip(bytes, size_t{1} << 20);
             return;
         default:
             return;

@@ -1,8 +1,9 @@
 """Writes the seed corpus of the fuzzer of data files: python make_data_corpus.py DIRECTORY.
 
-The first byte of a seed says which kind of file follows: i(mage), t(frecord), e(xample), r(ecordio), (id)x.
+The first byte of a seed says which kind of file follows: i(mage), t(frecord), e(xample), r(ecordio), (id)x, g(zip).
 """
 
+import gzip
 import io
 import struct
 import sys
@@ -79,6 +80,7 @@ def seeds() -> list[bytes]:
         files.append(b"r" + part(1, one[:40]) + part(2, b"abc") + part(3, one[40:]))
     files.append(b"t" + tfrecord(b"first") + tfrecord(b"") + tfrecord(b"third"))
     files.append(b"x" + bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 3, 4) + bytes(24))
+    files.append(b"g" + gzip.compress(bytes(1000) + b"text", mtime=0))
     files.append(b"x" + bytes([0, 0, 8, 1]) + struct.pack(">I", 5) + bytes(5))
     return files
 

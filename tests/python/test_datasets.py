@@ -1,5 +1,6 @@
 """Every dataset: files made here by other means, read by kilter; damaged ones, which are named."""
 
+import gzip
 import io
 import json
 import struct
@@ -315,6 +316,15 @@ def test_idx(tmp_path, name, folder):
     np.testing.assert_array_equal(np.stack([inputs[0][:, :, 0] for inputs, _ in found]), images)
     with pytest.raises(kilter.Error, match="train-images"):
         Loader({name: {"root": tmp_path, "train": True}})
+    packed = gzip.compress(header + images.tobytes())
+    (where / "train-images-idx3-ubyte.gz").write_bytes(packed)
+    (where / "train-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))
+    found = samples({name: {"root": tmp_path, "train": True}})
+    np.testing.assert_array_equal(found[2][0][0][:, :, 0], images[2])
+    for damaged, word in [(packed[:-9], "truncated"), (packed[:20] + b"xxxx" + packed[24:], "train-images")]:
+        (where / "train-images-idx3-ubyte.gz").write_bytes(damaged)
+        with pytest.raises(kilter.Error, match=word):
+            Loader({name: {"root": tmp_path, "train": True}})
     (where / "t10k-images-idx3-ubyte").write_bytes(header + images.tobytes()[:-1])
     with pytest.raises(kilter.Error, match="t10k-images-idx3-ubyte: 3x4x5 says 60 bytes, the file holds 59"):
         Loader({name: {"root": tmp_path}})

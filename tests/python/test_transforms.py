@@ -166,6 +166,10 @@ def test_conversions():
         np.testing.assert_array_equal(cast, np.float32([1.7, 200]).astype(dtype))
         assert cast.dtype == dtype
     for name in (
+        "Collect",
+        "SquadV1",
+        "SquadV1ModelZoo",
+        "DecodeImage",
         "ToArray",
         "ToNDArray",
         "ToPILImage",
