@@ -62,9 +62,8 @@ void add_sample_options(CLI::App& command, SampleArguments& arguments, const std
     };
     const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 31).description("");
     command
-        .add_option(
-            "--data", arguments.sources,
-            "Samples: .npy, .npz, folder of arrays, images or classes, TFRecord, .rec, idx; NAME=FILE.npy per input")
+        .add_option("--data", arguments.sources,
+                    "Samples: .npy, .npz, TFRecord, .rec, idx, folder; NAME=FILE.npy per input")
         ->type_name("PATH")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
