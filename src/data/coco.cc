@@ -22,7 +22,7 @@ class Coco : public Dataset {
             const Json root = Json::parse(text, text + file->bytes().size());
             for (const Json& image : root.at("images")) {
                 index[image.at("id")] = entries_.size();
-                entries_.push_back({image.at("file_name"), image.at("id"), {}, {}, {}});
+                entries_.push_back({image.at("file_name"), image.at("id"), {}, {}, {}, {}});
             }
             for (const Json& object : root.at("annotations")) {
                 const auto found = index.find(object.at("image_id").get<int64_t>());
@@ -34,6 +34,7 @@ class Coco : public Dataset {
                     entry.boxes.push_back(side);
                 entry.classes.push_back(object.at("category_id"));
                 entry.crowds.push_back(object.value("iscrowd", 0));
+                entry.areas.push_back(object.value("area", box[2] * box[3]));
             }
         } catch (const Json::exception& error) {
             fail("{}: not a COCO annotation file: {}", annotations.string(), error.what());
@@ -51,6 +52,7 @@ class Coco : public Dataset {
         sample.label["boxes"] = Tensor::of<float>({count, 4}, entry.boxes);
         sample.label["classes"] = Tensor::of<int64_t>({count}, entry.classes);
         sample.label["iscrowd"] = Tensor::of<int64_t>({count}, entry.crowds);
+        sample.label["area"] = Tensor::of<float>({count}, entry.areas);
         sample.label["image_id"] = Tensor::scalar<int64_t>(entry.id);
         sample.label["image_size"] =
             Tensor::of<int64_t>({2}, {sample.inputs[0].dim(0), sample.inputs[0].dim(1)});
@@ -63,6 +65,7 @@ class Coco : public Dataset {
         int64_t id;
         std::vector<float> boxes;
         std::vector<int64_t> classes, crowds;
+        std::vector<float> areas;
     };
     fs::path images_;
     std::vector<Entry> entries_;

@@ -67,6 +67,16 @@ const Feature* find(const Example& example, std::string_view key) {
     return found == example.end() ? nullptr : &found->second;
 }
 
+// A 0 or 1 for each box; all 0 when the record does not say.
+void add_flags(const Example& example, std::string_view key, size_t count, Tensor& flags) {
+    const Feature* given = find(example, key);
+    require(!given || given->ints.empty() || given->ints.size() == count, "{} has {} values for {} boxes",
+            key, given ? given->ints.size() : 0, count);
+    std::vector<int64_t> values(count, 0);
+    if (given && !given->ints.empty()) values.assign(given->ints.begin(), given->ints.end());
+    flags = Tensor::of<int64_t>({static_cast<int64_t>(count)}, values);
+}
+
 // What the TensorFlow detection tools write: corners in parts of the image's sides.
 void add_boxes(const Example& example, const Tensor& image, Label& label) {
     const Feature* sides[4];
@@ -84,6 +94,12 @@ void add_boxes(const Example& example, const Tensor& image, Label& label) {
         for (size_t side = 0; side < 4; ++side)
             boxes.push_back(sides[side]->floats[i] * static_cast<float>(image.dim(side % 2 == 0 ? 0 : 1)));
     label["boxes"] = Tensor::of<float>({static_cast<int64_t>(count), 4}, boxes);
+    label["image_size"] = Tensor::of<int64_t>({2}, {image.dim(0), image.dim(1)});
+    add_flags(example, "image/object/is_crowd", count, label["iscrowd"]);
+    add_flags(example, "image/object/difficult", count, label["difficult"]);
+    if (const Feature* area = find(example, "image/object/area"); area && area->floats.size() == count)
+        label["area"] =
+            Tensor::of<float>({static_cast<int64_t>(count)}, {area->floats.begin(), area->floats.end()});
     if (const Feature* classes = find(example, "image/object/class/label")) {
         require(classes->ints.size() == count, "{} classes for {} boxes", classes->ints.size(), count);
         label["classes"] = Tensor::of<int64_t>({static_cast<int64_t>(count)}, classes->ints);

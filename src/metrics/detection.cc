@@ -82,7 +82,10 @@ Box DetectionReader::box(std::span<const double> n) const {
 }
 
 std::vector<double> DetectionReader::class_ids(const Label& label, size_t sample) const {
-    const Tensor& classes = label_entry(label, "classes", sample);
+    // With a file of names those of the label count, as in the old tool; otherwise its numbers.
+    const bool by_name =
+        label.contains("class_names") && (!class_names_.empty() || !label.contains("classes"));
+    const Tensor& classes = label_entry(label, by_name ? "class_names" : "classes", sample);
     if (classes.dtype() != DType::string) return label_numbers(label, "classes", sample);
     std::vector<double> ids;
     for (const std::string& name : classes.as_strings()) {

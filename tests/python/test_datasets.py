@@ -157,6 +157,8 @@ def test_boxes_of_tfrecords(tmp_path, name):
         image__source_id=b"42",
         image__object__class__label=3,
         image__object__class__text=b"cat",
+        image__object__is_crowd=1,
+        image__object__area=[7.5],
         **{f"image__object__bbox__{side}": value for side, value in sides.items()},
     )
     (tmp_path / "a.tfrecord").write_bytes(tfrecord(record))
@@ -165,6 +167,8 @@ def test_boxes_of_tfrecords(tmp_path, name):
     np.testing.assert_array_equal(label["classes"], [3])
     assert label["image_id"] == 42
     assert label["class_names"].tolist() == ["cat"]
+    assert (label["iscrowd"], label["difficult"], label["area"]) == (1, 0, 7.5)
+    np.testing.assert_array_equal(label["image_size"], [8, 16])
 
 
 def test_damaged_tfrecords_are_named(tmp_path):
@@ -382,14 +386,14 @@ def test_coco(tmp_path):
     (tmp_path / "val2017" / "7.png").write_bytes(png(picture(7)))
     annotations = {
         "images": [{"id": 7, "file_name": "7.png"}],
-        "annotations": [{"image_id": 7, "bbox": [1, 2, 3, 4], "category_id": 18, "iscrowd": 1}],
+        "annotations": [{"image_id": 7, "bbox": [1, 2, 3, 4], "category_id": 18, "iscrowd": 1, "area": 9}],
     }
     path = tmp_path / "annotations" / "instances_val2017.json"
     path.write_text(json.dumps(annotations))
     [(inputs, label)] = samples({"COCORaw": {"root": tmp_path}})
     np.testing.assert_array_equal(inputs[0], picture(7))
     np.testing.assert_array_equal(label["boxes"], [[2, 1, 6, 4]])
-    assert (label["classes"], label["image_id"], label["iscrowd"]) == (18, 7, 1)
+    assert (label["classes"], label["image_id"], label["iscrowd"], label["area"]) == (18, 7, 1, 9)
     path.write_text("{}")
     with pytest.raises(kilter.Error, match=r"instances_val2017\.json: not a COCO"):
         Loader({"COCORaw": {"root": tmp_path}})

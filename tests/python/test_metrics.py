@@ -359,10 +359,14 @@ def test_voc_map(points):
 def test_class_names_come_from_a_file(tmp_path):
     (tmp_path / "names.yaml").write_text("cat: 3\ndog: 5\n")
     box = np.array([[[0, 0, 10, 10]]], np.float32)
-    label = [{"boxes": box[0], "classes": ["dog"]}]
-    metric = metrics.mAP(anno_path=str(tmp_path / "names.yaml"))
-    metric.update([box, np.ones((1, 1)), np.array([[5]])], label)
-    assert metric.result() == pytest.approx(1)
+    for entries in ({"classes": ["dog"]}, {"class_names": ["dog"]}, {"classes": [1], "class_names": ["dog"]}):
+        metric = metrics.mAP(anno_path=str(tmp_path / "names.yaml"))
+        metric.update([box, np.ones((1, 1)), np.array([[5]])], [{"boxes": box[0], **entries}])
+        assert metric.result() == pytest.approx(1)
+    with pytest.raises(kilter.Error, match="anno_path"):
+        metrics.mAP().update(
+            [box, np.ones((1, 1)), np.array([[5]])], [{"boxes": box[0], "class_names": ["dog"]}]
+        )
 
 
 # Text.
