@@ -46,6 +46,22 @@ QuantizeOptions ChoiceArguments::options() const {
     return options;
 }
 
+void ChoiceArguments::apply(QuantizeOptions& options, const CLI::App& command) const {
+    const auto given = [&](const char* option) { return command.count(option) > 0; };
+    const QuantizeOptions own = this->options();
+    Choice choice = own.overrides.front().choice;
+    if (!given("--calibration")) choice.algorithm.reset();
+    if (!given("--weights")) choice.granularity.reset();
+    if (!given("--scheme")) choice.scheme.reset();
+    if (choice.algorithm || choice.granularity || choice.scheme)
+        options.overrides.push_back({Override::Of::model, "", choice});
+    if (given("--mode")) options.mode = own.mode;
+    if (given("--target")) options.target = own.target;
+    options.exclude.insert(options.exclude.end(), own.exclude.begin(), own.exclude.end());
+    if (given("--only")) options.only = own.only;
+    for (const std::string& recipe : recipes) enable(options.recipes, recipe);
+}
+
 void add_choice_options(CLI::App& command, ChoiceArguments& arguments) {
     command
         .add_option("--calibration", arguments.calibration,

@@ -17,6 +17,8 @@ struct ChoiceArguments {
 
     //! Throws CLI::ValidationError or Error for words that cannot be read.
     QuantizeOptions options() const;
+    //! Changes only what was said on the command line: for options that come from elsewhere.
+    void apply(QuantizeOptions& options, const CLI::App& command) const;
 };
 
 void add_choice_options(CLI::App& command, ChoiceArguments& arguments);

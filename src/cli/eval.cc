@@ -31,10 +31,9 @@ void run(const Arguments& arguments) {
     std::vector<std::string> names = arguments.evaluation.metrics;
     if (!arguments.config.empty()) {
         const Config config = read_config(arguments.config);
-        evaluation = make_evaluation(config, inputs,
-                                     {.instances = arguments.evaluation.instances, .progress = progress});
-        names.clear();
-        for (const MetricConfig& metric : config.accuracy.metrics) names.push_back(metric.component.name);
+        evaluation = arguments.evaluation.make(config, inputs, 0, progress);
+        if (names.empty())
+            for (const MetricConfig& metric : config.accuracy.metrics) names.push_back(metric.component.name);
     } else {
         evaluation = arguments.evaluation.make(inputs, 0, progress);
         if (names.empty()) names.emplace_back("topk");

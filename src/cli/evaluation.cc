@@ -18,6 +18,28 @@ Settings value_of(const std::string& text) {
     return text;
 }
 
+std::vector<Component> components(const std::vector<std::string>& texts) {
+    std::vector<Component> parsed;
+    for (const std::string& text : texts) parsed.push_back(parse_metric(text));
+    if (parsed.empty()) parsed.push_back({"topk", {}});
+    return parsed;
+}
+
+std::vector<std::unique_ptr<Metric>> made(const std::vector<Component>& metrics) {
+    std::vector<std::unique_ptr<Metric>> list;
+    for (const Component& metric : metrics) list.push_back(make_metric(metric));
+    return list;
+}
+
+std::function<BatchSource()> open_shuffled(const EvaluationArguments& arguments,
+                                           const std::vector<Port>& inputs, uint64_t seed) {
+    const SampleArguments& samples = arguments.samples;
+    if (samples.sources.empty()) throw CLI::ValidationError("--data", "samples to evaluate with are missing");
+    return batches_of(std::make_shared<Loader>(samples.open(
+        samples.sources, inputs,
+        {.batch_size = arguments.batch(inputs), .shuffle = true, .seed = seed, .limit = samples.samples})));
+}
+
 }  // namespace
 
 Component parse_metric(const std::string& text) {
@@ -26,7 +48,10 @@ Component parse_metric(const std::string& text) {
     if (colon == std::string::npos) return component;
     std::string rest = text.substr(colon + 1);
     if (rest.find('=') == std::string::npos) {
-        component.settings = value_of(rest);
+        if (component.name == "topk")
+            component.settings.set("k", value_of(rest));
+        else
+            component.settings = value_of(rest);
         return component;
     }
     while (!rest.empty()) {
@@ -47,15 +72,27 @@ int64_t EvaluationArguments::batch(const std::vector<Port>& inputs) const {
 
 std::unique_ptr<Evaluation> EvaluationArguments::make(const std::vector<Port>& inputs, uint64_t seed,
                                                       std::function<void(int64_t samples)> progress) const {
-    if (samples.sources.empty()) throw CLI::ValidationError("--data", "samples to evaluate with are missing");
-    auto loader = std::make_shared<Loader>(
-        samples.open(samples.sources, inputs,
-                     {.batch_size = batch(inputs), .shuffle = true, .seed = seed, .limit = samples.samples}));
-    std::vector<std::unique_ptr<Metric>> made;
-    for (const std::string& metric : metrics) made.push_back(make_metric(parse_metric(metric)));
-    if (made.empty()) made.push_back(make_metric({"topk", {}}));
-    return evaluate_with(batches_of(std::move(loader)), std::move(made),
-                         {.instances = instances, .progress = std::move(progress)});
+    const std::vector<Component> asked = components(metrics);
+    return evaluate_with(open_shuffled(*this, inputs, seed), made(asked),
+                         {.instances = instances, .metrics = asked, .progress = std::move(progress)});
+}
+
+std::unique_ptr<Evaluation> EvaluationArguments::make(const Config& config, const std::vector<Port>& inputs,
+                                                      uint64_t seed,
+                                                      std::function<void(int64_t samples)> progress) const {
+    const bool own = !samples.sources.empty();
+    if (!own && (!samples.labels.empty() || samples.samples > 0 || samples.batch > 0))
+        throw CLI::ValidationError(
+            "--labels, --samples, --batch",
+            "these are about --data; a configuration says itself how its samples are read");
+    const int64_t wanted = config.accuracy.configs.instances;
+    const std::vector<Component> asked = metrics.empty() ? asked_metrics(config) : components(metrics);
+    return evaluate_with(own ? open_shuffled(*this, inputs, seed)
+                             : batches_of(evaluation_loader(config, inputs), config.accuracy.iteration),
+                         metrics.empty() ? make_metrics(config) : made(asked),
+                         {.instances = instances > 0 || wanted <= 1 ? instances : static_cast<int>(wanted),
+                          .metrics = asked,
+                          .progress = std::move(progress)});
 }
 
 void add_evaluation_options(CLI::App& command, EvaluationArguments& arguments,

@@ -14,6 +14,9 @@ struct EvaluationArguments {
     //! Samples in random order, metrics by their names. Throws CLI::ValidationError or Error.
     std::unique_ptr<Evaluation> make(const std::vector<Port>& inputs, uint64_t seed,
                                      std::function<void(int64_t samples)> progress) const;
+    //! The same beside a configuration, which says what was not said here.
+    std::unique_ptr<Evaluation> make(const Config& config, const std::vector<Port>& inputs, uint64_t seed,
+                                     std::function<void(int64_t samples)> progress) const;
     int64_t batch(const std::vector<Port>& inputs) const;
 };
 

@@ -23,7 +23,7 @@ struct Arguments {
     std::string model_of_config;  // --model beside a YAML file
     EvaluationArguments evaluation;
     std::vector<std::string> calibration_data;
-    int64_t calibration_samples = 100;
+    int64_t calibration_samples = 0;  // 0: not said
     ChoiceArguments choices;
     std::string max_loss, objective, strategy, workspace;
     double timeout = -1;
@@ -99,11 +99,13 @@ void apply_flags(const Arguments& arguments, TuneOptions& options) {
     if (arguments.seed >= 0) options.seed = static_cast<uint64_t>(arguments.seed);
     if (arguments.no_early_rejection) options.early_rejection = false;
     if (!arguments.workspace.empty()) options.workspace = arguments.workspace;
+    if (arguments.calibration_samples > 0) options.samples = {arguments.calibration_samples};
     options.threads = arguments.threads;
-    options.resume = arguments.resume;
+    if (arguments.resume) options.resume = true;
 }
 
-Job from_config(const Arguments& arguments, const std::function<void(int64_t)>& progress) {
+Job from_config(const Arguments& arguments, const CLI::App& command,
+                const std::function<void(int64_t)>& progress) {
     Job job;
     job.config = read_config(arguments.model);
     job.model_path = arguments.model_of_config.empty() ? job.config->model.path : arguments.model_of_config;
@@ -112,21 +114,13 @@ Job from_config(const Arguments& arguments, const std::function<void(int64_t)>& 
                     "say it with --model FILE, or with model.path in the configuration");
     job.options = tune_options(*job.config);
     apply_flags(arguments, job.options);
+    arguments.choices.apply(job.options.quantize, command);
+    job.config->quantization.calibration.sampling_sizes = job.options.samples;
     job.model = onnx::read(job.model_path);
     const std::vector<Port> inputs = Program(clone(job.model)).inputs();
-    if (arguments.evaluation.samples.sources.empty()) {
-        job.evaluation =
-            make_evaluation(*job.config, inputs,
-                            {.instances = arguments.evaluation.instances > 0
-                                              ? arguments.evaluation.instances
-                                              : static_cast<int>(job.config->accuracy.configs.instances > 1
-                                                                     ? job.config->accuracy.configs.instances
-                                                                     : 0),
-                             .progress = progress});
+    job.evaluation = arguments.evaluation.make(*job.config, inputs, job.options.seed, progress);
+    if (arguments.evaluation.samples.sources.empty() && arguments.calibration_data.empty())
         job.calibration = batches_of(calibration_loader(*job.config, inputs));
-    } else {
-        job.evaluation = arguments.evaluation.make(inputs, job.options.seed, progress);
-    }
     return job;
 }
 
@@ -135,7 +129,6 @@ Job from_flags(const Arguments& arguments, const std::function<void(int64_t)>& p
     job.model_path = arguments.model;
     apply_flags(arguments, job.options);
     job.options.quantize = arguments.choices.options();
-    job.options.samples = {arguments.calibration_samples};
     job.model = onnx::read(job.model_path);
     job.evaluation =
         arguments.evaluation.make(Program(clone(job.model)).inputs(), job.options.seed, progress);
@@ -156,7 +149,7 @@ void add_calibration(Job& job, const Arguments& arguments) {
     job.calibration = batches_of(std::move(loader));
 }
 
-void run(const Arguments& arguments) {
+void run(const Arguments& arguments, const CLI::App& command) {
     const InterruptScope interrupt;
     Display display;
     const auto evaluating = [&](int64_t samples) {
@@ -164,8 +157,8 @@ void run(const Arguments& arguments) {
         display.working(display.what().empty() ? "evaluating" : display.what(), samples, 0);
     };
     display.working("reading", 0, 0);
-    Job job =
-        is_config(arguments.model) ? from_config(arguments, evaluating) : from_flags(arguments, evaluating);
+    Job job = is_config(arguments.model) ? from_config(arguments, command, evaluating)
+                                         : from_flags(arguments, evaluating);
     add_calibration(job, arguments);
     if (job.options.workspace.empty()) job.options.workspace = fresh_workspace(job.model_path);
     job.options.progress.working = [&](const std::string& what, int64_t done, int64_t of) {
@@ -261,10 +254,10 @@ void add_tune(CLI::App& app) {
     command->footer(
         "Examples:\n  kilter tune model.onnx --data val/ --labels labels.txt --max-loss 1% -o int8.onnx\n"
         "  kilter tune conf.yaml --model model.onnx -o int8.onnx");
-    command->callback([arguments] {
+    command->callback([arguments, command] {
         if (arguments->resume && arguments->workspace.empty() && !is_config(arguments->model))
             throw CLI::ValidationError("--resume", "--workspace must say which study to go on with");
-        run(*arguments);
+        run(*arguments, *command);
     });
 }
 

@@ -50,8 +50,11 @@ const Tensor& label_entry(const Label& label, std::string_view name, size_t samp
     if (found != label.end()) return found->second;
     std::vector<std::string> names;
     for (const auto& [key, value] : label) names.push_back(key);
-    fail("sample {} has no '{}', {}", sample, name,
-         names.empty() ? "it has no label at all" : fmt::format("only {}", fmt::join(names, ", ")));
+    throw Error(
+        fmt::format(
+            "sample {} has no '{}', {}", sample, name,
+            names.empty() ? "it has no label at all" : fmt::format("only {}", fmt::join(names, ", "))),
+        names.empty() ? "say what is true of the samples: --labels FILE, or labels of the dataset" : "");
 }
 
 std::vector<double> label_numbers(const Label& label, std::string_view name, size_t sample) {

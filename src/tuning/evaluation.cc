@@ -75,6 +75,8 @@ class ByMetrics : public Evaluation {
         return result;
     }
 
+    std::vector<Component> metrics() const override { return options_.metrics; }
+
     uint64_t fingerprint() override {
         if (fingerprint_ == 0) {
             const BatchSource next = source();

@@ -66,12 +66,15 @@ uint64_t fingerprint(const Model& model) {
     return hash.value();
 }
 
-Record settings_record(const TuneOptions& options) {
+Record settings_record(const TuneOptions& options, const std::vector<Component>& metrics) {
     Record overrides = Record::array(), rules = Record::array();
     for (const Override& rule : options.quantize.overrides)
         overrides.push_back({static_cast<int>(rule.of), rule.pattern, to_record(rule.choice)});
     for (const SpaceRule& rule : options.rules) rules.push_back(to_record(rule));
-    return {{"criterion", options.criterion.text()},
+    Record asked = Record::array();
+    for (const Component& metric : metrics) asked.push_back({metric.name, to_record(metric.settings)});
+    return {{"metrics", asked},
+            {"criterion", options.criterion.text()},
             {"weights", options.criterion.weights},
             {"objective", options.objective.text()},
             {"strategy", options.strategy},

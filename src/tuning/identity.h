@@ -10,7 +10,7 @@ namespace kilter {
 uint64_t fingerprint(const Model& model);
 
 //! Everything that decides the outcome of a search, but for how long it may take.
-Record settings_record(const TuneOptions& options);
+Record settings_record(const TuneOptions& options, const std::vector<Component>& metrics);
 
 //! Throws Error that says which of model, data and settings differ between the first record of a journal and this study.
 void check_same_study(const Record& recorded, const Record& now, const std::filesystem::path& workspace);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "tuning/model_backend.h"
 
 namespace kilter {
 namespace {
@@ -24,6 +25,26 @@ Objective::What what_of(ObjectiveConfig::Kind kind) {
     }
     return Objective::What::performance;
 }
+
+// A metric whose direction the configuration says, against what the metric says itself.
+class Directed : public Metric {
+  public:
+    Directed(std::unique_ptr<Metric> metric, bool higher_is_better)
+        : metric_(std::move(metric)), higher_(higher_is_better) {}
+    void reset() override { metric_->reset(); }
+    void update(const std::vector<Tensor>& outputs, std::span<const Label> labels) override {
+        metric_->update(outputs, labels);
+    }
+    double result() const override { return metric_->result(); }
+    bool higher_is_better() const override { return higher_; }
+    std::vector<double> per_sample() const override { return metric_->per_sample(); }
+    std::pair<double, double> bounds() const override { return metric_->bounds(); }
+    bool needs_reference() const override { return metric_->needs_reference(); }
+
+  private:
+    std::unique_ptr<Metric> metric_;
+    bool higher_;
+};
 
 std::shared_ptr<Loader> make_loader(const LoaderConfig& config, const std::vector<Component>& postprocess,
                                     const std::string& framework, const std::vector<Port>& inputs,
@@ -69,8 +90,6 @@ TuneOptions tune_options(const Config& config) {
     for (const ObjectiveConfig& objective : tuning.objectives)
         options.objective.parts.push_back({what_of(objective.kind), objective.weight});
     options.exit.timeout = tuning.exit_policy.timeout;
-    // Our own default strategy goes on to the fastest model; "0" means the first success only where the old tools had it.
-    if (tuning.strategy.name == "auto" && tuning.exit_policy.timeout == 0) options.exit.timeout.reset();
     options.exit.max_trials = static_cast<int>(tuning.exit_policy.max_trials);
     options.exit.performance_only = tuning.exit_policy.performance_only;
     options.strategy = tuning.strategy.name;
@@ -81,6 +100,11 @@ TuneOptions tune_options(const Config& config) {
     }
     options.seed = static_cast<uint64_t>(tuning.random_seed);
     options.workspace = tuning.workspace;
+    if (!tuning.resume.empty()) {
+        const std::filesystem::path path = tuning.resume;  // the workspace, or the journal in it
+        options.workspace = path == journal_path(path.parent_path()) ? path.parent_path() : path;
+        options.resume = true;
+    }
     options.samples = config.quantization.calibration.sampling_sizes;
     options.quantize.recipes = config.quantization.recipes;
     options.quantize.overrides = first_choices(config);
@@ -113,10 +137,23 @@ std::shared_ptr<Loader> evaluation_loader(const Config& config, const std::vecto
                        inputs, {.shuffle = true, .seed = static_cast<uint64_t>(config.tuning.random_seed)});
 }
 
+std::vector<Component> asked_metrics(const Config& config) {
+    std::vector<Component> asked;
+    for (const MetricConfig& metric : config.accuracy.metrics) asked.push_back(metric.component);
+    return asked;
+}
+
 std::vector<std::unique_ptr<Metric>> make_metrics(const Config& config) {
     std::vector<std::unique_ptr<Metric>> metrics;
-    for (const MetricConfig& metric : config.accuracy.metrics)
-        metrics.push_back(make_metric(metric.component));
+    for (const MetricConfig& metric : config.accuracy.metrics) {
+        std::unique_ptr<Metric> made = make_metric(metric.component);
+        const std::optional<bool> higher = metric.higher_is_better
+                                               ? metric.higher_is_better
+                                               : config.tuning.accuracy_criterion.higher_is_better;
+        if (higher && *higher != made->higher_is_better())
+            made = std::make_unique<Directed>(std::move(made), *higher);
+        metrics.push_back(std::move(made));
+    }
     if (metrics.empty())
         throw Error("the configuration names no metric",
                     "evaluation.accuracy.metric does; --metric does so without YAML");
@@ -125,6 +162,7 @@ std::vector<std::unique_ptr<Metric>> make_metrics(const Config& config) {
 
 std::unique_ptr<Evaluation> make_evaluation(const Config& config, const std::vector<Port>& inputs,
                                             EvaluationOptions options) {
+    options.metrics = asked_metrics(config);
     return evaluate_with(batches_of(evaluation_loader(config, inputs), config.accuracy.iteration),
                          make_metrics(config), std::move(options));
 }

@@ -10,7 +10,9 @@ namespace kilter {
 namespace {
 
 // JSON has no NaN and no infinity; metrics may have.
-Record number(double value) {
+}  // namespace
+
+Record to_record(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
@@ -21,8 +23,6 @@ double number_from(const Record& record) {
     if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
     return text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
 }
-
-}  // namespace
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
@@ -46,7 +46,7 @@ Record parse_record(const std::string& text) {
 
 Record to_record(const std::vector<double>& values) {
     Record list = Record::array();
-    for (const double value : values) list.push_back(number(value));
+    for (const double value : values) list.push_back(to_record(value));
     return list;
 }
 
@@ -107,7 +107,8 @@ Record to_record(const Trial& trial, const Space& space) {
     Record record{{"type", "trial"}, {"number", trial.number}, {"key", hex(space.key(trial.candidate))}};
     record["reason"] = trial.reason;
     record["met"] = trial.met;
-    record["objective"] = number(trial.objective);
+    record["objective"] = to_record(trial.objective);
+    record["excess"] = to_record(trial.excess);
     record["outcome"] = to_record(trial.outcome);
     record["variant"] = {
         {"name", variant.name}, {"samples", variant.samples}, {"recipes", to_record(variant.recipes)}};

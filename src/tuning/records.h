@@ -16,6 +16,9 @@ Outcome outcome_from(const Record& record);
 Record to_record(const Trial& trial, const Space& space);
 Record to_record(const Recipes& recipes);
 Recipes recipes_from(const Record& record);
+//! JSON has no infinities: they travel as text.
+Record to_record(double value);
+double number_from(const Record& record);
 std::string hex(uint64_t value);
 uint64_t from_hex(const std::string& text);
 //! One line; numbers read back as they were.

@@ -15,6 +15,16 @@
 namespace kilter {
 namespace {
 
+// What killed processes were writing and, in front of a new study, what is left of one whose journal was taken away: statistics
+// of other samples would be taken for ours.
+void tidy_up(const std::filesystem::path& workspace, bool fresh) {
+    for (const auto& entry : std::filesystem::directory_iterator(workspace)) {
+        const std::filesystem::path& path = entry.path();
+        const bool stale = path.extension() == ".kstats" || path == best_path(workspace);
+        if (path.extension() == ".partial" || (fresh && stale)) std::filesystem::remove(path);
+    }
+}
+
 // Who starts in a folder without `resume` must find no study there.
 std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& study) {
     if (options.workspace.empty()) return nullptr;
@@ -28,6 +38,7 @@ std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& 
                     "leave out --resume to start one");
     auto journal =
         std::make_unique<Journal>(path, options.resume ? Journal::Open::resume : Journal::Open::create);
+    tidy_up(options.workspace, journal->records().empty());
     if (journal->records().empty())  // also: killed before it was written
         journal->append(line(study));
     else
@@ -42,7 +53,7 @@ Record study_record(const Model& model, ModelBackend& backend, Evaluation& evalu
             {"model", hex(fingerprint(model))},
             {"calibration", hex(backend.calibration_fingerprint())},
             {"evaluation", hex(evaluation.fingerprint())},
-            {"settings", settings_record(options)},
+            {"settings", settings_record(options, evaluation.metrics())},
             {"source", model.source.empty() ? "" : std::filesystem::absolute(model.source).string()}};
 }
 
@@ -167,23 +178,31 @@ QuantizedModel recover(const std::filesystem::path& workspace, int number) {
     const Record study = parse_record(texts.front());
     std::optional<Record> wanted;
     int trials = 0;
-    double least = INFINITY;
+    // As Search ranks them: what keeps the promise, then what costs less, then what is more accurate.
+    using Rank = std::tuple<bool, double, double>;
+    std::optional<Rank> least;
     for (const std::string& text : texts) {
         const Record record = parse_record(text);
         if (record["type"] != "trial") continue;
         trials = std::max(trials, record.at("number").get<int>());
         if (number > 0 && record["number"] == number) wanted = record;
-        // The best one: the cheapest of those that keep the promise.
-        if (number == 0 && record.at("met").get<bool>() && record.at("objective").get<double>() < least) {
-            least = record["objective"].get<double>();
+        if (number > 0) continue;
+        const bool met = record.at("met").get<bool>();
+        const double excess = number_from(record.at("excess"));
+        const bool partial = record.at("outcome").at("rejected_early").get<bool>();
+        const Rank rank = met ? Rank(false, number_from(record.at("objective")), excess)
+                              : Rank(true, partial ? 1 : 0, excess);
+        if (!least || rank < *least) {
+            least = rank;
             wanted = record;
         }
     }
     if (!wanted)
-        throw Error(number > 0 ? fmt::format("{}: there is no trial {}; there are {}", workspace.string(),
-                                             number, trials)
-                               : fmt::format("{}: no trial keeps the promise", workspace.string()),
-                    trials > 0 ? "" : "the study ended before its first trial");
+        throw Error(
+            trials > 0
+                ? fmt::format("{}: there is no trial {}; there are {}", workspace.string(), number, trials)
+                : fmt::format("{}: the study ended before its first trial", workspace.string()),
+            trials > 0 ? "" : "kilter tune --resume goes on with it");
 
     const std::string source = study.at("source").get<std::string>();
     require(!source.empty(), "{}: the study does not know the file of its model", workspace.string());

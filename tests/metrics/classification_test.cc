@@ -68,7 +68,8 @@ TEST(TopK, SaysWhatIsWrong) {
     EXPECT_EQ(error_of([&] {
                   judged({"topk", {}}, good, {class_label(0), Label{}});
               }),
-              "sample 1 has no 'label', it has no label at all");
+              "sample 1 has no 'label', it has no label at all | "
+              "say what is true of the samples: --labels FILE, or labels of the dataset");
     EXPECT_EQ(error_of([&] {
                   judged({"topk", {{"output", 3}}}, good, class_labels({0, 1}));
               }),

@@ -43,8 +43,10 @@ class Evaluation {
     virtual std::pair<double, double> bounds() const;
     //! `rejection` may be null.
     virtual EvaluationRun run(const Program& program, const Rejection* rejection) = 0;
-    //! Of data and metrics, to tell when they have changed; 0 when that cannot be known.
+    //! Of the data, to tell when it has changed; 0 when that cannot be known.
     virtual uint64_t fingerprint() { return 0; }
+    //! What the metrics were made from, as far as that is known.
+    virtual std::vector<Component> metrics() const { return {}; }
 };
 
 struct EvaluationOptions {
@@ -52,6 +54,8 @@ struct EvaluationOptions {
     size_t memory =
         size_t{2}
         << 30;  // samples are kept in memory up to this many bytes, and read anew for every run beyond
+    //! What the metrics were made from: a study that is resumed must have the same ones.
+    std::vector<Component> metrics;
     //! Called between batches, with the samples done; may throw to end the evaluation.
     std::function<void(int64_t samples)> progress;
 };

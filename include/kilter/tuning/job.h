@@ -18,6 +18,7 @@ std::shared_ptr<Loader> calibration_loader(const Config& config, const std::vect
 std::shared_ptr<Loader> evaluation_loader(const Config& config, const std::vector<Port>& inputs);
 
 std::vector<std::unique_ptr<Metric>> make_metrics(const Config& config);
+std::vector<Component> asked_metrics(const Config& config);
 
 //! By the metrics and the samples of the configuration.
 std::unique_ptr<Evaluation> make_evaluation(const Config& config, const std::vector<Port>& inputs,

@@ -69,7 +69,7 @@ struct TuneResult {
 TuneResult tune(const Model& model, const std::function<BatchSource()>& calibration, Evaluation& evaluation,
                 TuneOptions options = {});
 
-//! Builds trial `number` of a study again, without calibrating. Trial 0 is the best one. Throws Error.
+//! Builds trial `number` of a study again, without calibrating. Trial 0 is what tune() gave, or would give now. Throws Error.
 QuantizedModel recover(const std::filesystem::path& workspace, int number);
 
 //! What each operator costs and gains: the rows of `kilter sensitivity`, worst first.
