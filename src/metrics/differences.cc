@@ -21,7 +21,7 @@ class Differences final : public MeanMetric {
     void update(const std::vector<Tensor>& outputs, std::span<const Label> labels) override {
         const size_t first = scores_.size();
         const Rows rows(outputs, output_, labels.size(), first);
-        const char* entry = compare_label_ ? "label" : "reference";
+        const std::string entry = compare_label_ ? "label" : reference_entry(output_);
         std::vector<double> scores;
         for (size_t i = 0; i < rows.size(); ++i) {
             const std::vector<double> truth = label_numbers(labels[i], entry, first + i);

@@ -38,6 +38,10 @@ constexpr Entry kMetrics[] = {
 
 }  // namespace
 
+std::string reference_entry(int64_t output) {
+    return output == 0 ? "reference" : fmt::format("reference:{}", output);
+}
+
 std::pair<double, double> Metric::bounds() const {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     return {-kInfinity, kInfinity};

@@ -1,5 +1,6 @@
 #include "kilter/tuning/evaluation.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -56,7 +57,9 @@ class ByMetrics : public Evaluation {
         EvaluationRun result;
         size_t compared = 0;
         go_through(program, [&](const Batch& batch, const std::vector<Tensor>& outputs) {
-            for (const auto& metric : metrics_) metric->update(outputs, batch.labels);
+            const std::vector<Label>& labels =
+                reference_.empty() ? batch.labels : with_reference(batch, result.samples);
+            for (const auto& metric : metrics_) metric->update(outputs, labels);
             result.samples += batch.size();
             if (options_.progress) options_.progress(result.samples);
             if (!betting) return true;
@@ -77,6 +80,24 @@ class ByMetrics : public Evaluation {
 
     std::vector<Component> metrics() const override { return options_.metrics; }
 
+    bool needs_reference() const override {
+        return std::ranges::any_of(metrics_, [](const auto& metric) { return metric->needs_reference(); });
+    }
+
+    void set_reference(const Program& fp32) override {
+        reference_.clear();
+        go_through(fp32, [&](const Batch& batch, const std::vector<Tensor>& outputs) {
+            for (int64_t i = 0; i < batch.size(); ++i) {
+                Label entries;
+                for (size_t j = 0; j < outputs.size(); ++j)
+                    if (outputs[j].rank() > 0 && outputs[j].dim(0) == batch.size())
+                        entries[reference_entry(static_cast<int64_t>(j))] = row(outputs[j], i);
+                reference_.push_back(std::move(entries));
+            }
+            return true;
+        });
+    }
+
     uint64_t fingerprint() override {
         if (fingerprint_ == 0) {
             const BatchSource next = source();
@@ -95,6 +116,23 @@ class ByMetrics : public Evaluation {
     }
 
   private:
+    static Tensor row(const Tensor& tensor, int64_t index) {
+        Shape shape(tensor.shape().begin() + 1, tensor.shape().end());
+        const size_t bytes = tensor.bytes() / static_cast<size_t>(tensor.dim(0));
+        return Tensor::view(tensor.dtype(), std::move(shape),
+                            static_cast<const std::byte*>(tensor.raw()) + static_cast<size_t>(index) * bytes)
+            .clone();
+    }
+
+    // The labels of a batch that starts at sample `first`, with what FP32 gave.
+    const std::vector<Label>& with_reference(const Batch& batch, int64_t first) {
+        labels_ = batch.labels;
+        for (size_t i = 0; i < labels_.size(); ++i)
+            for (const auto& [name, tensor] : reference_.at(static_cast<size_t>(first) + i))
+                labels_[i][name] = tensor;
+        return labels_;
+    }
+
     // How much worse a sample got, from [low - high, high - low] to [0, 1].
     static double loss(double before, double after, const Rejection& rejection) {
         const double range = rejection.high - rejection.low;
@@ -233,6 +271,8 @@ class ByMetrics : public Evaluation {
     std::vector<Batch> kept_;
     bool complete_ = false;  // kept_ holds all samples
     uint64_t fingerprint_ = 0;
+    std::vector<Label> reference_;  // what FP32 gave for each sample
+    std::vector<Label> labels_;     // of the batch at hand
 };
 
 class ByFunction : public Evaluation {

@@ -114,6 +114,15 @@ TuneOptions tune_options(const Config& config) {
         if (rule.bits) allowed.bits = {*rule.bits};
         options.rules.push_back(std::move(allowed));
     }
+    if (config.mixed_precision) {
+        // Precisions without integers: what the old tools call mixed precision.
+        options.rules.push_back({.precisions = config.mixed_precision->precisions});
+        for (const OperatorRule& rule : config.mixed_precision->rules)
+            options.rules.push_back({.of = rule.of, .pattern = rule.pattern, .precisions = rule.precisions});
+        if (!config.mixed_precision->precisions.empty())
+            options.quantize.overrides.push_back(
+                {Override::Of::model, "", {.precision = config.mixed_precision->precisions.front()}});
+    }
     return options;
 }
 

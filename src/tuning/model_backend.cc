@@ -241,6 +241,13 @@ QuantizedModel ModelBackend::quantized(const Candidate& candidate) {
     return result;
 }
 
+void ModelBackend::know_baseline(const Outcome& baseline) {
+    const bool resumed = baseline_.accuracy.empty();
+    baseline_ = baseline;
+    if (resumed && evaluation_->needs_reference())
+        evaluation_->set_reference(Program(clone(model_), engine(evaluation_->threads())));
+}
+
 Cost ModelBackend::cost_of(const Model& model, double bytes) {
     read_calibration();
     Cost cost;
@@ -263,6 +270,7 @@ Outcome ModelBackend::baseline() {
     Outcome outcome;
     {
         const Program program(clone(model_), engine(evaluation_->threads()));
+        if (evaluation_->needs_reference()) evaluation_->set_reference(program);
         EvaluationRun run = evaluation_->run(program, nullptr);
         outcome.accuracy = std::move(run.accuracy);
         outcome.samples = run.samples;
@@ -270,6 +278,7 @@ Outcome ModelBackend::baseline() {
     }
     outcome.cost = cost_of(model_, static_cast<double>(constant_bytes(model_.graph)));
     outcome.seconds = seconds_since(start);
+    baseline_ = outcome;
     return outcome;
 }
 

@@ -38,7 +38,7 @@ class ModelBackend : public Backend {
     double output_error(const Candidate& candidate) override;
     std::vector<double> gains() override;
     void keep(const Trial& best) override;
-    void know_baseline(const Outcome& baseline) override { baseline_ = baseline; }
+    void know_baseline(const Outcome& baseline) override;
 
     QuantizedModel quantized(const Candidate& candidate);
     //! Of the calibration samples.

@@ -125,6 +125,24 @@ TEST(Evaluation, ErrorsOfTheSourceAndOfProgressReachTheCaller) {
     EXPECT_THROW(nothing->run(program, nullptr), Error);
 }
 
+TEST(Evaluation, MetricsCanCompareWithFp32) {
+    const Program program = identity();
+    std::vector<std::unique_ptr<Metric>> metrics;
+    metrics.push_back(make_metric({"MSE", Settings{{"compare_label", false}}}));
+    const auto evaluation = evaluate_with(Samples().source(), std::move(metrics), {.instances = 2});
+    ASSERT_TRUE(evaluation->needs_reference());
+    EXPECT_THROW(evaluation->run(program, nullptr), Error) << "nobody said what FP32 gives";
+    evaluation->set_reference(program);
+    EXPECT_EQ(evaluation->run(program, nullptr).accuracy, Accuracy{0.0});
+
+    Model model;  // twice the answers: 1 becomes 2 in one of three places
+    model.opsets = {{"", kCanonicalOpset}};
+    Value* x = model.graph.add_input("x", {DType::f32, {Dim("n"), 3}});
+    model.graph.add_output(model.graph.add("Add", {x, x}), "y");
+    EXPECT_NEAR(evaluation->run(Program(std::move(model), {.threads = 1}), nullptr).accuracy[0], 1.0 / 3,
+                1e-6);
+}
+
 TEST(Evaluation, FunctionsGiveOneFigureForEachDirection) {
     const Program program = identity();
     const auto good = evaluate_with([](const Program&) { return Accuracy{0.5, 2}; }, {true, false});

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kilter/base/settings.h"
@@ -26,9 +27,12 @@ class Metric {
     virtual std::vector<double> per_sample() const { return {}; }
     //! The interval every value of per_sample() lies in; infinite when there is no bound.
     virtual std::pair<double, double> bounds() const;
-    //! Must labels hold what the FP32 model answered, as "reference" (its output without the batch axis)?
+    //! Must labels hold what the FP32 model answered, under reference_entry()?
     virtual bool needs_reference() const { return false; }
 };
+
+//! Under which name a label holds what FP32 gave for an output.
+std::string reference_entry(int64_t output);
 
 //! A metric by its name in configurations (topk, Accuracy, F1, …) and its settings. Throws Error that lists the names.
 std::unique_ptr<Metric> make_metric(const Component& component);

@@ -43,6 +43,9 @@ class Evaluation {
     virtual std::pair<double, double> bounds() const;
     //! `rejection` may be null.
     virtual EvaluationRun run(const Program& program, const Rejection* rejection) = 0;
+    //! Metrics that compare with what FP32 gave need to know it before any run.
+    virtual bool needs_reference() const { return false; }
+    virtual void set_reference(const Program& /*fp32*/) {}
     //! Of the data, to tell when it has changed; 0 when that cannot be known.
     virtual uint64_t fingerprint() { return 0; }
     //! What the metrics were made from, as far as that is known.
