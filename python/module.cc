@@ -42,7 +42,10 @@ NB_MODULE(_kilter, module) {
         } catch (const kilter::Error& error) {
             const std::string message =
                 error.hint().empty() ? error.what() : error.what() + ("\n" + error.hint());
-            PyErr_SetString(error_type.ptr(), message.c_str());
+            // Names from a damaged model need not be text.
+            const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
+                message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+            PyErr_SetObject(error_type.ptr(), text.ptr());
         }
     });
 

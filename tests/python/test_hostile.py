@@ -40,6 +40,11 @@ def test_flipped_bytes():
         fails_cleanly(bytes(damaged))
 
 
+def test_names_that_are_no_text_are_shown_as_bytes():
+    with pytest.raises(kilter.Error, match=r"Re\\xffu"):
+        kilter.load(MODEL.replace(b"Relu", b"Re\xffu")).bench(iterations=1)
+
+
 def test_command_reports_truncated_models(cli, tmp_path):
     for length in (0, 1, 100, len(MODEL) // 2, len(MODEL) - 1):
         (tmp_path / "cut.onnx").write_bytes(MODEL[:length])
