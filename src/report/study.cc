@@ -21,7 +21,8 @@ std::string figures(const Accuracy& accuracy) {
 }
 
 std::string milliseconds(const Cost& cost) {
-    return cost.milliseconds > 0 ? fmt::format("{:.2f} ms", cost.milliseconds) : "-";
+    if (cost.milliseconds <= 0) return "-";
+    return fmt::format("{:.{}f} ms", cost.milliseconds, cost.milliseconds < 1 ? 3 : 2);
 }
 
 std::string factor(double before, double after) {
@@ -116,6 +117,8 @@ std::string result_text(const TuneResult& result) {
         "\n{} | {} trials, {} evaluated in full, {:.1f} s: {}\n",
         result.met ? "The promise is kept" : "The promise is NOT kept: this is the most accurate model found",
         result.trials.size(), result.full_evaluations, result.seconds, result.ended);
+    text += fmt::format("Best: {} ({})\n", result.summaries[static_cast<size_t>(result.best.number) - 1],
+                        result.best.reason);
     if (result.spared.empty()) return text + "No operator was spared.\n";
     return text + "Operators in floating point:\n" + table(spared_rows(result.spared), {0});
 }
