@@ -82,27 +82,28 @@ def test_inspect_tells_what_the_model_is_made_of(cli):
     assert done.status == 0
     assert re.search(r"image +f32\[batch, 1, 28, 28\]", done.out)
     assert re.search(r"logits +f32\[batch, 10\]", done.out)
-    assert re.search(r"Conv +7", done.out)
-    assert "quantizable 8 of 26 operators" in done.out
+    assert re.search(r"Conv +9", done.out)
+    assert "quantizable 10 of 30 operators" in done.out
 
 
 def test_inspect_counts_macs_for_the_batch(cli):
     one, many = (json.loads(cli("inspect", MODEL, "--json", "--batch", n).out) for n in (1, 16))
-    # By hand: 3x3 convolutions over 28x28, 14x14 and 7x7 positions, and the classifier.
-    per_image = 784 * 9 * 16 + 196 * 9 * (16 * 32 + 2 * 32 * 32) + 49 * 9 * (32 * 48 + 2 * 48 * 48) + 480
+    # By hand: over 14x14 and 7x7 positions, depthwise (9 for each channel) and pointwise convolutions; the classifier.
+    first, second = 24 * (9 + 9 + 48) + 48 * (9 + 64), 64 * (9 + 96) + 96 * (9 + 96)
+    per_image = 196 * first + 49 * second + 960
     assert one["macs"] == per_image
     assert many["macs"] == 16 * per_image
     assert one["all_macs_known"]
     weights = sum(int(np.prod(t.dims)) for t in onnx.load(MODEL).graph.initializer)
     assert one["parameters"] == weights
-    assert len(one["quantizable"]) == 8
+    assert len(one["quantizable"]) == 10
     assert one["inputs"] == [{"name": "image", "dtype": "f32", "shape": ["batch", 1, 28, 28]}]
 
 
 def test_inspect_prints_the_graph_before_and_after_the_rewrites(cli):
     before = cli("inspect", MODEL, "--graph").out
     after = cli("inspect", MODEL, "--graph", "--optimized").out
-    assert before.count("BatchNormalization(") == 7
+    assert before.count("BatchNormalization(") == 9
     assert "BatchNormalization" not in after
     assert "kilter.Conv" in after
 
