@@ -57,6 +57,20 @@ std::vector<Tensor> to_tensors(const nb::list& inputs) {
     return tensors;
 }
 
+std::vector<Label> to_labels(const nb::list& labels) {
+    std::vector<Label> result;
+    for (const nb::handle item : labels) {
+        Label label;
+        for (const auto& [name, array] : nb::cast<nb::dict>(item)) {
+            nb::list one;
+            one.append(array);
+            label.emplace(nb::cast<std::string>(name), to_tensors(one).front());
+        }
+        result.push_back(std::move(label));
+    }
+    return result;
+}
+
 nb::tuple to_python(Tensor tensor) {
     if (tensor.dtype() == DType::string) {
         nb::list strings;

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "kilter/data/sample.h"
 #include "kilter/engine/program.h"
 
 namespace kilter::python {
@@ -11,6 +12,8 @@ namespace nb = nanobind;
 
 //! Every input is (array, element type) or (strings, shape, "string"). The tensors read the arrays' memory and keep them alive.
 std::vector<Tensor> to_tensors(const nb::list& inputs);
+//! One for each sample: {name: array}, arrays as above.
+std::vector<Label> to_labels(const nb::list& labels);
 //! (array, element type): the array owns the tensor. Strings: (bytes, shape, "string").
 nb::tuple to_python(Tensor tensor);
 //! (name, element type, shape); the shape is None when even the rank is open, its entries numbers, names or None.

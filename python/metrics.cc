@@ -13,21 +13,6 @@ namespace {
 
 using namespace nb::literals;
 
-// Every label maps names to arrays in the form of to_tensors.
-std::vector<Label> to_labels(const nb::list& labels) {
-    std::vector<Label> result;
-    for (const nb::handle item : labels) {
-        Label label;
-        for (const auto& [name, array] : nb::cast<nb::dict>(item)) {
-            nb::list one;
-            one.append(array);
-            label.emplace(nb::cast<std::string>(name), to_tensors(one).front());
-        }
-        result.push_back(std::move(label));
-    }
-    return result;
-}
-
 void update(Metric& metric, const nb::list& outputs, const nb::list& labels) {
     const std::vector<Tensor> tensors = to_tensors(outputs);
     const std::vector<Label> truth = to_labels(labels);

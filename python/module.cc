@@ -16,6 +16,7 @@ using namespace nb::literals;
 namespace {
 
 using kilter::python::describe;
+using kilter::python::ProgramSession;
 using kilter::python::Session;
 
 Session* load_file(const std::string& path, int threads, bool optimize) {
@@ -49,14 +50,17 @@ NB_MODULE(_kilter, module) {
         }
     });
 
-    nb::class_<Session>(module, "Session")
-        .def_prop_ro("inputs", [](const Session& session) { return describe(session.program().inputs()); })
-        .def_prop_ro("outputs", [](const Session& session) { return describe(session.program().outputs()); })
-        .def("run", &Session::run, "inputs"_a)
+    nb::class_<ProgramSession>(module, "ProgramSession")
+        .def_prop_ro("inputs",
+                     [](const ProgramSession& session) { return describe(session.program().inputs()); })
+        .def_prop_ro("outputs",
+                     [](const ProgramSession& session) { return describe(session.program().outputs()); })
+        .def("run", &ProgramSession::run, "inputs"_a)
         .def(
             "bench",
-            [](const Session& session, int64_t batch, const std::map<std::string, kilter::Shape>& shapes,
-               int instances, double seconds, int64_t iterations) {
+            [](const ProgramSession& session, int64_t batch,
+               const std::map<std::string, kilter::Shape>& shapes, int instances, double seconds,
+               int64_t iterations) {
                 const kilter::BenchResult result =
                     session.bench(batch, shapes, instances, seconds, iterations);
                 nb::dict report;
@@ -70,7 +74,8 @@ NB_MODULE(_kilter, module) {
             "batch"_a, "shapes"_a, "instances"_a, "seconds"_a, "iterations"_a)
         .def(
             "profile",
-            [](const Session& session, int64_t batch, const std::map<std::string, kilter::Shape>& shapes) {
+            [](const ProgramSession& session, int64_t batch,
+               const std::map<std::string, kilter::Shape>& shapes) {
                 nb::list list;
                 for (const kilter::StepReport& step : session.profile(batch, shapes)) {
                     nb::dict entry;
@@ -83,7 +88,8 @@ NB_MODULE(_kilter, module) {
                 }
                 return list;
             },
-            "batch"_a, "shapes"_a)
+            "batch"_a, "shapes"_a);
+    nb::class_<Session, ProgramSession>(module, "Session")
         .def(
             "save",
             [](const Session& session, const std::string& path, bool external_data) {
@@ -99,6 +105,8 @@ NB_MODULE(_kilter, module) {
             "optimized"_a);
 
     kilter::python::bind_quantization(module);
+    kilter::python::bind_tuning(module);
+    kilter::python::bind_strategies(module);
     kilter::python::bind_metrics(module);
     kilter::python::bind_data(module);
     module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a);

@@ -8,8 +8,7 @@
 #include "kilter/calibration/calibrate.h"
 #include "kilter/engine/compare.h"
 #include "kilter/formats/onnx.h"
-#include "kilter/quantization/quantize.h"
-#include "session.h"
+#include "quantized.h"
 
 namespace kilter::python {
 namespace {
@@ -38,39 +37,9 @@ Stats calibrate_prepared(const Model& prepared, const nb::callable& next, int th
 
 QuantizeOptions to_options(const nb::dict& words) {
     QuantizeOptions options;
-    const auto text = [&](const char* key) { return nb::cast<std::string>(words[key]); };
-    const auto list = [&](const char* key) { return nb::cast<std::vector<std::string>>(words[key]); };
-    options.mode = mode(text("mode"));
-    options.target = target(text("target"));
-    Choice choice;
-    if (text("algorithm") != "auto") choice.algorithm = range_algorithm(text("algorithm"));
-    choice.granularity = granularity(text("weights"));
-    choice.scheme = scheme(text("scheme"));
-    if (!words["percentile"].is_none()) choice.percentile = nb::cast<double>(words["percentile"]);
-    options.overrides.push_back({Override::Of::model, "", choice});
-    if (!words["overrides"].is_none())
-        for (Override& rule : parse_overrides(text("overrides")))
-            options.overrides.push_back(std::move(rule));
-    options.exclude = list("exclude");
-    options.only = list("only");
-    for (const std::string& recipe : list("recipes")) enable(options.recipes, recipe);
-    if (!words["smooth_alpha"].is_none())
-        options.recipes.smooth_alpha = nb::cast<double>(words["smooth_alpha"]);
-    if (!words["plan"].is_none()) options.plan = Plan::from_json(text("plan"));
+    apply_words(words, options);
     return options;
 }
-
-//! A quantized model and the program that runs it.
-class QuantizedSession : public Session {
-  public:
-    QuantizedSession(QuantizedModel quantized, int threads)
-        : Session(clone(quantized.model), threads, true), quantized_(std::move(quantized)) {}
-
-    const QuantizedModel& quantized() const { return quantized_; }
-
-  private:
-    QuantizedModel quantized_;
-};
 
 QuantizedSession* quantize_session(const Session& session, const std::optional<nb::callable>& first,
                                    const std::optional<nb::callable>& second, const Stats* stats,
@@ -169,6 +138,32 @@ void bind_stats(nb::module_& module) {
 }
 
 }  // namespace
+
+void apply_words(const nb::dict& words, QuantizeOptions& options) {
+    const auto given = [&](const char* key) { return words.contains(key) && !words[key].is_none(); };
+    const auto text = [&](const char* key) { return nb::cast<std::string>(words[key]); };
+    const auto list = [&](const char* key) {
+        return given(key) ? nb::cast<std::vector<std::string>>(words[key]) : std::vector<std::string>();
+    };
+    if (given("mode")) options.mode = mode(text("mode"));
+    if (given("target")) options.target = target(text("target"));
+    Choice choice;
+    if (given("algorithm") && text("algorithm") != "auto")
+        choice.algorithm = range_algorithm(text("algorithm"));
+    if (given("weights")) choice.granularity = granularity(text("weights"));
+    if (given("scheme")) choice.scheme = scheme(text("scheme"));
+    if (given("percentile")) choice.percentile = nb::cast<double>(words["percentile"]);
+    if (choice.algorithm || choice.granularity || choice.scheme || choice.percentile)
+        options.overrides.push_back({Override::Of::model, "", choice});
+    if (given("overrides"))
+        for (Override& rule : parse_overrides(text("overrides")))
+            options.overrides.push_back(std::move(rule));
+    for (std::string& pattern : list("exclude")) options.exclude.push_back(std::move(pattern));
+    if (given("only")) options.only = list("only");
+    for (const std::string& recipe : list("recipes")) enable(options.recipes, recipe);
+    if (given("smooth_alpha")) options.recipes.smooth_alpha = nb::cast<double>(words["smooth_alpha"]);
+    if (given("plan")) options.plan = Plan::from_json(text("plan"));
+}
 
 void bind_quantization(nb::module_& module) {
     bind_stats(module);

@@ -1,26 +1,34 @@
-// Session: a model as loaded, for save(), and the program made from it.
+// Session: a model as loaded, for save(), and the program made from it. ProgramSession: what runs, whoever owns it.
 #pragma once
 
 #include "arrays.h"
+#include "kilter/base/error.h"
 #include "kilter/engine/bench.h"
 #include "kilter/engine/program.h"
 
 namespace kilter::python {
 
-class Session {
+class ProgramSession {
   public:
-    Session(Model model, int threads, bool optimize)
-        : model_(std::move(model)), program_(clone(model_), {.threads = threads, .optimize = optimize}) {}
+    explicit ProgramSession(const Program* program) : program_(program) {}
+    virtual ~ProgramSession() = default;
 
-    const Model& model() const { return model_; }
-    const Program& program() const { return program_; }
+    //! Throws Error when the program was only lent and is taken back.
+    const Program& program() const {
+        if (program_ == nullptr)
+            throw Error("this model was lent for one evaluation, which is over",
+                        "kilter.recover builds the model of any trial again");
+        return *program_;
+    }
+    void take_back() { program_ = nullptr; }
 
     nb::list run(const nb::list& inputs) const {
+        const Program& program = this->program();
         std::vector<Tensor> tensors = to_tensors(inputs);
         std::vector<Tensor> outputs;
         {
             const nb::gil_scoped_release unlocked;
-            outputs = program_.run(tensors);
+            outputs = program.run(tensors);
             tensors.clear();
         }
         nb::list list;
@@ -31,20 +39,33 @@ class Session {
     BenchResult bench(int64_t batch, const std::map<std::string, Shape>& shapes, int instances,
                       double seconds, int64_t iterations) const {
         const nb::gil_scoped_release unlocked;
-        const auto resolved = resolve_shapes(program_.inputs(), {batch, shapes});
-        const std::vector<Tensor> inputs = made_up_inputs(program_.inputs(), resolved);
-        return kilter::bench(program_, inputs, {instances, seconds, iterations, {}});
+        const auto resolved = resolve_shapes(program().inputs(), {batch, shapes});
+        const std::vector<Tensor> inputs = made_up_inputs(program().inputs(), resolved);
+        return kilter::bench(program(), inputs, {instances, seconds, iterations, {}});
     }
 
     std::vector<StepReport> profile(int64_t batch, const std::map<std::string, Shape>& shapes) const {
         const nb::gil_scoped_release unlocked;
-        const auto resolved = resolve_shapes(program_.inputs(), {batch, shapes});
-        return program_.profile(made_up_inputs(program_.inputs(), resolved));
+        const auto resolved = resolve_shapes(program().inputs(), {batch, shapes});
+        return program().profile(made_up_inputs(program().inputs(), resolved));
     }
 
   private:
+    const Program* program_;
+};
+
+class Session : public ProgramSession {
+  public:
+    Session(Model model, int threads, bool optimize)
+        : ProgramSession(&own_),
+          model_(std::move(model)),
+          own_(clone(model_), {.threads = threads, .optimize = optimize}) {}
+
+    const Model& model() const { return model_; }
+
+  private:
     Model model_;
-    Program program_;
+    Program own_;
 };
 
 //! quantize, calibrate and compare.
@@ -53,5 +74,9 @@ void bind_quantization(nb::module_& module);
 void bind_metrics(nb::module_& module);
 //! Datasets, transforms and the loader.
 void bind_data(nb::module_& module);
+//! tune, sensitivity and recover.
+void bind_tuning(nb::module_& module);
+//! Strategies written in Python.
+void bind_strategies(nb::module_& module);
 
 }  // namespace kilter::python

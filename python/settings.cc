@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include <cmath>
+
 #include <nanobind/stl/string.h>
 
 #include "kilter/base/error.h"
@@ -33,6 +35,25 @@ Settings to_settings(nb::handle value, const std::string& where) {
         return to_settings(value.attr("item")(), where);
     throw Error(where + ": a Python object of type " + nb::cast<std::string>(nb::str(value.type())) +
                 " is no setting");
+}
+
+nb::object from_settings(const Settings& settings) {
+    if (settings.is_null()) return nb::dict();
+    if (settings.is_bool()) return nb::cast(settings.as_bool());
+    if (settings.is_text()) return nb::cast(settings.as_text());
+    if (settings.is_number()) {
+        const double value = settings.as_number();
+        if (std::abs(value) < 0x1p53 && value == std::trunc(value)) return nb::cast(settings.as_int());
+        return nb::cast(value);
+    }
+    if (settings.is_list()) {
+        nb::list list;
+        for (const Settings& entry : settings.as_list()) list.append(from_settings(entry));
+        return list;
+    }
+    nb::dict map;
+    for (const auto& [name, entry] : settings.as_map()) map[name.c_str()] = from_settings(entry);
+    return map;
 }
 
 Component to_component(nb::handle value, const std::string& where) {

@@ -5,12 +5,15 @@
 >>> logits = model(images)  # the same, without names
 >>> small = kilter.quantize(model, calibration=batches)  # an iterable of arrays or of {name: array}
 >>> small.save("int8.onnx")
+>>> result = kilter.tune(model, metric="topk", data=labelled, max_loss="1%")  # the fastest that is accurate enough
 """
 
-from . import data, metrics
-from ._kilter import Error, __version__
+from . import data, metrics, search
+from ._kilter import Error, SearchOver, __version__
 from .model import InputTypeError, InputValueError, Model, Port, load
 from .quantization import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
+from .search import register_strategy, strategy_names
+from .tuning import Result, Sensitivity, recover, sensitivity, tune
 
 __all__ = [
     "Drift",
@@ -21,6 +24,9 @@ __all__ = [
     "Port",
     "QuantizedModel",
     "Report",
+    "Result",
+    "SearchOver",
+    "Sensitivity",
     "Stats",
     "__version__",
     "calibrate",
@@ -29,4 +35,10 @@ __all__ = [
     "load",
     "metrics",
     "quantize",
+    "recover",
+    "register_strategy",
+    "search",
+    "sensitivity",
+    "strategy_names",
+    "tune",
 ]

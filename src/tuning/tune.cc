@@ -48,13 +48,15 @@ std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& 
 
 Record study_record(const Model& model, ModelBackend& backend, Evaluation& evaluation,
                     const TuneOptions& options) {
-    return {{"type", "study"},
-            {"version", 1},
-            {"model", hex(fingerprint(model))},
-            {"calibration", hex(backend.calibration_fingerprint())},
-            {"evaluation", hex(evaluation.fingerprint())},
-            {"settings", settings_record(options, evaluation.metrics())},
-            {"source", model.source.empty() ? "" : std::filesystem::absolute(model.source).string()}};
+    return {
+        {"type", "study"},
+        {"version", 1},
+        {"model", hex(fingerprint(model))},
+        {"calibration", hex(backend.calibration_fingerprint())},
+        {"evaluation", hex(evaluation.fingerprint())},
+        {"settings", settings_record(options, evaluation.metrics())},
+        {"source", std::filesystem::exists(model.source) ? std::filesystem::absolute(model.source).string()
+                                                         : std::string()}};
 }
 
 std::string why(SearchOver over, const ExitPolicy& exit) {
@@ -172,7 +174,7 @@ TuneResult tune(const Model& model, const std::function<BatchSource()>& calibrat
     return result;
 }
 
-QuantizedModel recover(const std::filesystem::path& workspace, int number) {
+QuantizedModel recover(const std::filesystem::path& workspace, int number, const Model* given) {
     const std::vector<std::string> texts = Journal::read(journal_path(workspace));
     require(!texts.empty(), "{}: the study has no records", workspace.string());
     const Record study = parse_record(texts.front());
@@ -205,10 +207,11 @@ QuantizedModel recover(const std::filesystem::path& workspace, int number) {
             trials > 0 ? "" : "kilter tune --resume goes on with it");
 
     const std::string source = study.at("source").get<std::string>();
-    require(!source.empty(), "{}: the study does not know the file of its model", workspace.string());
-    const Model model = onnx::read(source);
+    require(given != nullptr || !source.empty(), "{}: the study does not know the file of its model",
+            workspace.string());
+    const Model model = given != nullptr ? clone(*given) : onnx::read(source);
     require(hex(fingerprint(model)) == study.at("model").get<std::string>(),
-            "{}: the model changed since the study was made", source);
+            "{}: the model changed since the study was made", model.source.empty() ? "model" : model.source);
 
     Variant variant;
     variant.name = (*wanted)["variant"].at("name").get<std::string>();

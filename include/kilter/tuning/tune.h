@@ -70,7 +70,8 @@ TuneResult tune(const Model& model, const std::function<BatchSource()>& calibrat
                 TuneOptions options = {});
 
 //! Builds trial `number` of a study again, without calibrating. Trial 0 is what tune() gave, or would give now. Throws Error.
-QuantizedModel recover(const std::filesystem::path& workspace, int number);
+//! `model` is taken instead of the file that the study names.
+QuantizedModel recover(const std::filesystem::path& workspace, int number, const Model* model = nullptr);
 
 //! What each operator costs and gains: the rows of `kilter sensitivity`, worst first.
 struct Sensitivity {

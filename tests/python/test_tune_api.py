@@ -1,0 +1,469 @@
+"""kilter.tune, sensitivity, recover and strategies written in Python."""
+
+import gc
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kilter
+from study import HARD, Study, logits, records, trials
+
+SIZE = {"objective": "modelsize", "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return Study(tmp_path_factory.mktemp("api"))
+
+
+@pytest.fixture(scope="module")
+def path(study):
+    return study.folder / "model.onnx"
+
+
+def batches(study, size=20):
+    images, labels = study.images, study.labels
+    return [(images[i : i + size], labels[i : i + size]) for i in range(0, len(images), size)]
+
+
+def accuracy_on(study):
+    return lambda model: float((model(study.images).argmax(1) == study.labels).mean())
+
+
+def small(tmp_path):
+    return Study(tmp_path, samples=40, layers=4, hard=(2,))
+
+
+@pytest.fixture(scope="module")
+def result(study, path):
+    return kilter.tune(path, metric="topk", data=batches(study), max_loss="1%", **SIZE)
+
+
+def test_the_result_has_what_the_command_prints(study, result):
+    assert result.met is True
+    assert result.baseline.accuracy == (1.0,) and result.baseline.samples == 160
+    assert result.best.met and result.best.accuracy[0] >= 0.99
+    assert result.trials[result.best.number - 1] is result.best
+    assert result.best in result.pareto
+    convolutions = {entry.name for entry in result.spared if entry.op == "Conv"}
+    assert convolutions == {f"conv{layer}" for layer in HARD}
+    assert all(entry.reason for entry in result.spared)
+    assert result.workspace is None and result.ended and result.seconds > 0
+    assert repr(result).startswith("Tune Result Statistics\n") and "The promise is kept" in str(result)
+
+
+def test_the_model_runs_and_can_be_saved(study, result, tmp_path):
+    share = (result.model(study.images).argmax(1) == study.labels).mean()
+    assert share == pytest.approx(result.best.accuracy[0])
+    result.save(tmp_path / "int8.onnx")
+    assert (logits(tmp_path / "int8.onnx", study.images).argmax(1) == study.labels).mean() == share
+    assert {entry["name"]: entry["precision"] for entry in result.plan["operators"]}["conv4"] == "f32"
+    again = kilter.quantize(study.folder / "model.onnx", [study.images[:100]], plan=result.plan)
+    assert again.plan == result.plan
+
+
+def test_the_command_and_the_function_find_the_same(study, result):
+    printed = study.result("--objective", "modelsize")
+    assert {entry["name"] for entry in printed["spared"]} == {entry.name for entry in result.spared}
+
+
+@pytest.mark.parametrize("metric", ["topk", {"topk": {"k": 1}}, ["topk", {"topk": {"k": 5}}]])
+def test_metrics_are_names_with_settings(study, path, metric):
+    found = kilter.tune(path, metric=metric, data=batches(study), max_trials=1, **SIZE)
+    assert found.baseline.accuracy == (1.0,) * (2 if isinstance(metric, list) else 1)
+
+
+def test_data_may_be_any_iterable_with_inputs_in_any_form(study, path):
+    forms = (
+        ((images, labels) for images, labels in batches(study)),
+        [({"image": images}, labels.tolist()) for images, labels in batches(study)],
+        [([images], [{"label": label} for label in labels]) for images, labels in batches(study)],
+        kilter.data.Loader(
+            {"NumPy": {"root": study.folder / "images.npy", "labels": study.folder / "labels.npy"}},
+            model=kilter.load(path),
+            batch_size=20,
+        ),
+    )
+    figures = {
+        kilter.tune(path, metric="topk", data=data, max_trials=3, **SIZE).best.accuracy for data in forms
+    }
+    assert len(figures) == 1
+
+
+def test_samples_in_order_of_their_classes_are_mixed_before_anything_is_rejected(study, path):
+    order = np.argsort(study.labels, kind="stable")
+    data = [(study.images[order[i : i + 20]], study.labels[order[i : i + 20]]) for i in range(0, 160, 20)]
+    found = kilter.tune(path, metric="topk", data=data, max_trials=1, **SIZE)
+    first = found.trials[0]
+    assert first.rejected_early and first.samples < 160
+    assert 0 < first.accuracy[0] < 1
+
+
+def test_an_evaluation_function_gets_a_model(study, path):
+    seen = []
+
+    def evaluate(model):
+        seen.append(model)
+        assert [port.name for port in model.inputs] == ["image"]
+        assert set(model.run({"image": study.images[:2]})) == {"logits"}
+        return accuracy_on(study)(model)
+
+    found = kilter.tune(path, [study.images[:64]], evaluate=evaluate, strategy="mse_v2", **SIZE)
+    assert found.met and len(seen) == len(found.trials) + 1
+    assert found.best.accuracy == ((found.model(study.images).argmax(1) == study.labels).mean(),)
+    with pytest.raises(kilter.Error, match="lent for one evaluation"):
+        seen[0](study.images)
+    with pytest.raises(kilter.InputValueError, match="recover"):
+        seen[0].save("x.onnx")
+
+
+def test_several_figures_and_losses(study, path):
+    def evaluate(model):
+        outputs = model(study.images)
+        return (outputs.argmax(1) == study.labels).mean(), np.abs(outputs).mean() * 0 + 1.0
+
+    found = kilter.tune(
+        path, [study.images[:64]], evaluate=evaluate, higher_is_better=[True, False], max_trials=2, **SIZE
+    )
+    assert found.baseline.accuracy == (1.0, 1.0)
+
+
+def test_what_an_evaluation_function_raises_comes_out_as_it_is(study, path, tmp_path):
+    class Trouble(Exception):
+        pass
+
+    def unlucky(count):
+        calls = []
+
+        def evaluate(model):
+            calls.append(model)
+            if len(calls) == count:
+                raise Trouble("the test set is on fire")
+            return accuracy_on(study)(model)
+
+        return evaluate
+
+    arguments = dict(strategy="basic", workspace=tmp_path / "ws", max_trials=20, **SIZE)
+    with pytest.raises(Trouble, match="on fire") as caught:
+        kilter.tune(path, [study.images[:64]], evaluate=unlucky(6), **arguments)
+    assert caught.traceback[-1].name == "evaluate"
+    assert [entry["number"] for entry in trials(tmp_path / "ws")] == [1, 2, 3, 4]
+    found = kilter.tune(path, [study.images[:64]], evaluate=accuracy_on(study), resume=True, **arguments)
+    whole = kilter.tune(
+        path,
+        [study.images[:64]],
+        evaluate=accuracy_on(study),
+        **arguments | {"workspace": tmp_path / "whole"},
+    )
+    assert trials(tmp_path / "ws") == trials(tmp_path / "whole")
+    assert found.plan == whole.plan
+
+
+def test_what_an_iterable_raises_comes_out_as_it_is(study, path):
+    def broken(pairs):
+        for i, (images, labels) in enumerate(batches(study)):
+            if i == 3:
+                raise OSError("the disk is gone")
+            yield (images, labels) if pairs else images
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        kilter.tune(path, metric="topk", data=broken(True), **SIZE)
+    with pytest.raises(OSError, match="the disk is gone"):
+        kilter.tune(path, broken(False), metric="topk", data=batches(study), **SIZE)
+
+
+def test_ctrl_c_ends_a_search_and_keeps_the_study(study, path, tmp_path):
+    main = threading.get_ident()
+    assert main == threading.main_thread().ident
+    arguments = dict(metric="topk", data=batches(study), strategy="random", timeout=600, max_trials=100000)
+
+    def interrupt(trial):
+        if trial.number == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        kilter.tune(path, workspace=tmp_path / "ws", progress=interrupt, **arguments, **SIZE)
+    assert len(trials(tmp_path / "ws")) >= 3
+
+
+def test_other_threads_run_meanwhile(study, path):
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        found = kilter.tune(path, metric="topk", data=batches(study), strategy="basic", **SIZE)
+    finally:
+        done.set()
+        thread.join()
+    assert len(ticks) > 20 and found.seconds > 0
+
+
+def test_studies_are_kept_resumed_and_recovered(tmp_path):
+    study = small(tmp_path)
+    arguments = dict(metric="topk", data=batches(study), strategy="basic", workspace=tmp_path / "ws", **SIZE)
+    first = kilter.tune(tmp_path / "model.onnx", max_trials=3, **arguments)
+    assert first.workspace == str(tmp_path / "ws")
+    with pytest.raises(kilter.Error, match="there is a study already"):
+        kilter.tune(tmp_path / "model.onnx", max_trials=3, **arguments)
+    with pytest.raises(kilter.Error, match="'seed' changed"):
+        kilter.tune(tmp_path / "model.onnx", resume=True, seed=3, **arguments)
+    found = kilter.tune(tmp_path / "model.onnx", resume=True, **arguments)
+    assert len(found.trials) > 3 and found.trials[2].accuracy == first.trials[2].accuracy
+    found.save(tmp_path / "a.onnx")
+    for number in (None, found.best.number):
+        kilter.recover(tmp_path / "ws", number).save(tmp_path / "b.onnx")
+        assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    with pytest.raises(kilter.Error, match="there is no trial 77"):
+        kilter.recover(tmp_path / "ws", 77)
+    with pytest.raises(kilter.InputValueError, match="from 1"):
+        kilter.recover(tmp_path / "ws", 0)
+
+
+def test_a_model_from_memory_is_given_to_recover(tmp_path):
+    study = small(tmp_path)
+    content = (tmp_path / "model.onnx").read_bytes()
+    found = kilter.tune(
+        content, metric="topk", data=batches(study), workspace=tmp_path / "ws", max_trials=2, **SIZE
+    )
+    with pytest.raises(kilter.Error, match="does not know the file"):
+        kilter.recover(tmp_path / "ws")
+    assert kilter.recover(tmp_path / "ws", model=content).plan == found.plan
+
+
+def test_sensitivity_ranks_the_hard_operator_first(tmp_path):
+    study = Study(tmp_path, hard=(4,))
+    rows = kilter.sensitivity(tmp_path / "model.onnx", [study.images[:50]], samples=50, threads=1)
+    assert rows[0].name == "conv4" and rows[0].share > 0.5
+    assert "head" in {row.name for row in rows}
+
+
+def test_progress_tells_every_trial(study, path, capfd):
+    told = []
+    found = kilter.tune(path, metric="topk", data=batches(study), progress=told.append, max_trials=4, **SIZE)
+    assert [trial.number for trial in told] == [trial.number for trial in found.trials]
+    kilter.tune(path, metric="topk", data=batches(study), progress=True, max_trials=2, **SIZE)
+    printed = capfd.readouterr().err
+    assert printed.startswith("FP32    accuracy 1.0000") and "tune 2 " in printed
+    with pytest.raises(ZeroDivisionError):
+        kilter.tune(path, metric="topk", data=batches(study), progress=lambda trial: 1 / 0, **SIZE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, ValueError, "evaluate, or metric and data"),
+        ({"metric": "topk"}, ValueError, "evaluate, or metric and data"),
+        ({"evaluate": float}, ValueError, "calibration"),
+        ({"evaluate": float, "metric": "topk"}, ValueError, "not both"),
+        ({"metric": "topkk", "data": None}, ValueError, "did you mean 'topk'"),
+        ({"metric": "topk", "data": None, "strategy": "bayes"}, ValueError, "no strategy 'bayes'"),
+        ({"metric": "topk", "data": None, "max_loss": "tiny"}, ValueError, "tiny"),
+        ({"metric": "topk", "data": None, "objective": "speed"}, ValueError, "speed"),
+        ({"metric": "topk", "data": None, "wheights": "per-tensor"}, TypeError, "wheights"),
+        ({"metric": "topk", "data": None, "timeout": -1}, ValueError, "timeout"),
+        ({"metric": "topk", "data": None, "max_trials": 0}, ValueError, "0 trials"),
+        ({"metric": "topk", "data": None, "resume": True}, ValueError, "workspace"),
+        ({"metric": "topk", "data": [(1, 2, 3)]}, TypeError, "pairs"),
+        ({"metric": "topk", "data": []}, ValueError, "no samples"),
+        ({"evaluate": lambda model: "good", "calibration": None}, TypeError, "must return a number"),
+        ({"evaluate": lambda model: [1, 2], "calibration": None}, ValueError, "2 figures"),
+    ],
+)
+def test_wrong_arguments_are_named(study, path, arguments, error, message):
+    if "data" in arguments and arguments["data"] is None:
+        arguments = arguments | {"data": batches(study)}
+    if "calibration" in arguments:
+        arguments = arguments | {"calibration": [study.images[:8]]}
+    with pytest.raises(error, match=message):
+        kilter.tune(path, **arguments, threads=1)
+
+
+def test_labels_must_be_as_many_as_samples(study, path):
+    with pytest.raises(ValueError, match="20 samples came with 3 labels"):
+        kilter.tune(path, metric="topk", data=[(study.images[:20], study.labels[:3])], **SIZE)
+
+
+def test_a_configuration_may_be_a_dict_and_arguments_beat_it(study, path, tmp_path):
+    loader = {
+        "batch_size": 20,
+        "dataset": {
+            "NumPy": {"root": str(study.folder / "images.npy"), "labels": str(study.folder / "labels.npy")}
+        },
+    }
+    config = {
+        "model": {"name": "chain", "framework": "onnxrt_qdq"},
+        "quantization": {"calibration": {"sampling_size": 40}},
+        "evaluation": {"accuracy": {"metric": {"topk": 1}, "dataloader": loader}},
+        "tuning": {"objective": "modelsize", "exit_policy": {"max_trials": 30}, "random_seed": 5},
+    }
+    found = kilter.tune(path, config=config, threads=1, workspace=tmp_path / "ws", exclude=["conv1"], seed=6)
+    assert found.met and "conv1" in {entry.name for entry in found.spared}
+    settings = records(tmp_path / "ws")[0]["settings"]
+    assert settings["seed"] == 6 and settings["objective"] == "modelsize" and settings["samples"] == [40]
+    (tmp_path / "conf.yaml").write_text(json.dumps(config))
+    again = kilter.tune(path, config=tmp_path / "conf.yaml", threads=1, exclude="conv1", seed=6)
+    assert again.plan == found.plan
+    by_function = kilter.tune(path, config=config, evaluate=accuracy_on(study), threads=1, max_trials=2)
+    assert len(by_function.trials) == 2
+
+
+@kilter.register_strategy("test_worst_first")
+class WorstFirst:
+    """All on integers; then whatever hurts most on its own falls back."""
+
+    def __init__(self, scoring="own"):
+        self.scoring = scoring
+
+    def run(self, search):
+        space = search.space
+        candidate = space.first()
+        trial = search.evaluate(candidate, "all on integers", complete=True)
+        assert not trial.met and search.best is None and trial == search.trials[0]
+        assert trial.samples == search.baseline.samples
+        scores = search.scores(self.scoring, candidate)
+        assert len(scores) == len(space.operators) == len(search.gains())
+        for index in sorted(space.quantized(candidate), key=lambda i: -scores[i]):
+            before = search.output_error(candidate)
+            candidate = space.with_float(candidate, index)
+            assert search.output_error(candidate) >= 0 and before >= 0
+            trial = search.evaluate(candidate, f"{space.operators[index].name} falls back")
+
+
+def test_a_strategy_of_ones_own(study, path):
+    found = kilter.tune(
+        path,
+        metric="topk",
+        data=batches(study),
+        strategy="test_worst_first",
+        strategy_options={"scoring": "own"},
+        **SIZE,
+    )
+    assert found.met and found.ended == "the first model that keeps the promise"
+    assert found.trials[1].reason.endswith("falls back")
+    assert "test_worst_first" in kilter.strategy_names()
+
+
+def test_a_strategy_of_ones_own_in_a_configuration(study, path, tmp_path):
+    config = {
+        "model": {"name": "chain", "framework": "onnxrt_qdq"},
+        "tuning": {"strategy": {"name": "test_worst_first", "options": {"scoring": "restored"}}},
+    }
+    arguments = dict(config=config, metric="topk", data=batches(study), **SIZE)
+    found = kilter.tune(path, workspace=tmp_path / "ws", max_trials=4, **arguments)
+    assert len(found.trials) == 4 and found.ended == "all 4 trials made"
+    resumed = kilter.tune(path, workspace=tmp_path / "ws", resume=True, **arguments)
+    assert resumed.met and resumed.trials[:4] == found.trials
+    assert resumed.plan == kilter.tune(path, **arguments).plan
+
+
+def test_randomness_of_a_strategy_depends_on_the_seed(study, path):
+    @kilter.register_strategy("test_random")
+    class Draws:
+        ends_by_itself = True
+
+        def run(self, search):
+            candidate = search.space.first()
+            for index, operator in enumerate(search.space.operators):
+                candidate = candidate.replaced(index, search.random.randrange(len(operator.options)))
+            search.evaluate(candidate, "drawn")
+
+    def drawn(seed):
+        found = kilter.tune(
+            path, metric="topk", data=batches(study), strategy="test_random", seed=seed, **SIZE
+        )
+        assert len(found.trials) == 1
+        return found.best.candidate
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_errors_of_a_strategy_come_out_as_they_are(study, path):
+    @kilter.register_strategy("test_broken")
+    class Broken:
+        def run(self, search):
+            search.evaluate(search.space.first(), "first")
+            raise LookupError("no idea what to try")
+
+    kept = []
+
+    @kilter.register_strategy("test_keeper")
+    class Keeper:
+        def run(self, search):
+            kept.append(search)
+            while True:
+                try:
+                    search.evaluate(search.space.first().replaced(0, 1), "again")
+                    search.evaluate(search.space.with_float(search.space.first(), *range(15)), "all")
+                except kilter.SearchOver:
+                    return  # whoever catches it ends the search all the same
+
+    arguments = dict(metric="topk", data=batches(study), **SIZE)
+    with pytest.raises(LookupError, match="no idea"):
+        kilter.tune(path, strategy="test_broken", **arguments)
+    found = kilter.tune(path, strategy="test_keeper", **arguments)
+    assert found.met and found.ended == "the first model that keeps the promise"
+    with pytest.raises(kilter.Error, match="has ended"):
+        kept[0].trials  # noqa: B018
+
+
+def test_wrong_strategies_are_refused(study, path):
+    with pytest.raises(TypeError, match=r"run\(search\)"):
+        kilter.register_strategy("test_nothing")(int)
+    with pytest.raises(kilter.Error, match="there is a strategy 'auto' already"):
+        kilter.register_strategy("auto")(WorstFirst)
+    kilter.register_strategy("test_again")(WorstFirst)
+    kilter.register_strategy("test_again")(WorstFirst)  # a notebook's cell that runs twice
+
+    @kilter.register_strategy("test_wrong_candidates")
+    class Wrong:
+        def run(self, search):
+            with pytest.raises(kilter.Error, match="15"):
+                search.evaluate(kilter.search.Candidate((0,)), "too short")
+            with pytest.raises(kilter.Error, match="no option 99"):
+                search.evaluate(search.space.first().replaced(0, 99), "no such option")
+            with pytest.raises(ValueError, match="no operator 'conv99'"):
+                search.space.with_float(search.space.first(), "conv99")
+            search.evaluate(search.space.first(), "fine")
+
+    found = kilter.tune(path, metric="topk", data=batches(study), strategy="test_wrong_candidates", **SIZE)
+    assert len(found.trials) == 1
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        kilter.tune(
+            path,
+            metric="topk",
+            data=batches(study),
+            strategy="test_again",
+            strategy_options={"speed": 1},
+            **SIZE,
+        )
+
+
+def test_nothing_of_a_study_stays_in_memory(study, path):
+    class Batch(list):
+        alive = 0
+
+        def __init__(self, items):
+            super().__init__(items)
+            Batch.alive += 1
+
+        def __del__(self):
+            Batch.alive -= 1
+
+    def data():
+        for pair in batches(study):
+            yield Batch(pair)
+
+    kilter.tune(path, metric="topk", data=data(), max_trials=2, **SIZE)
+    gc.collect()
+    assert Batch.alive == 0
