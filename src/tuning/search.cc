@@ -175,49 +175,39 @@ void Search::settle(size_t index) {
     check_end();
 }
 
-std::vector<double> Search::scores(Scoring scoring, const Candidate& base) {
-    const std::string name = fmt::format("{}:{}", word(scoring), hex(space().key(base)));
+std::vector<double> Search::numbers(const std::string& name, const std::string& what,
+                                    const std::function<std::vector<double>()>& measure) {
     if (const auto found = recorded_->numbers.find(name); found != recorded_->numbers.end())
         return found->second;
-    if (options_.starting) options_.starting("scoring operators");
-    return recorded_->numbers[name] = [&] {
-        std::vector<double> values = backend_.scores(scoring, base);
-        require(values.size() == space().operators.size(), "{} scores for {} operators", values.size(),
-                space().operators.size());
-        if (journal_ != nullptr)
-            journal_->append(line({{"type", "numbers"},
-                                   {"name", name},
-                                   {"elapsed", elapsed()},
-                                   {"values", to_record(values)}}));
-        return values;
-    }();
+    if (!what.empty() && options_.starting) options_.starting(what);
+    const std::vector<double> values = measure();
+    if (journal_ != nullptr)
+        journal_->append(line(
+            {{"type", "numbers"}, {"name", name}, {"elapsed", elapsed()}, {"values", to_record(values)}}));
+    recorded_->numbers[name] = values;
+    return values;
+}
+
+std::vector<double> Search::scores(Scoring scoring, const Candidate& base) {
+    std::vector<double> values = numbers(fmt::format("{}:{}", word(scoring), hex(space().key(base))),
+                                         "scoring operators", [&] { return backend_.scores(scoring, base); });
+    require(values.size() == space().operators.size(), "{} scores for {} operators", values.size(),
+            space().operators.size());
+    if (scoring == Scoring::restored) last_scores_ = values;
+    return values;
 }
 
 std::vector<double> Search::gains() {
-    if (const auto found = recorded_->numbers.find("gains"); found != recorded_->numbers.end())
-        return found->second;
-    if (options_.starting) options_.starting("measuring what INT8 gains");
-    std::vector<double> values = backend_.gains();
-    require(values.size() == space().operators.size(), "{} gains for {} operators", values.size(),
+    last_gains_ = numbers("gains", "measuring what INT8 gains", [&] { return backend_.gains(); });
+    require(last_gains_.size() == space().operators.size(), "{} gains for {} operators", last_gains_.size(),
             space().operators.size());
-    if (journal_ != nullptr)
-        journal_->append(line(
-            {{"type", "numbers"}, {"name", "gains"}, {"elapsed", elapsed()}, {"values", to_record(values)}}));
-    return recorded_->numbers["gains"] = values;
+    return last_gains_;
 }
 
 double Search::output_error(const Candidate& candidate) {
-    const std::string name = "error:" + hex(space().key(candidate));
-    if (const auto found = recorded_->numbers.find(name); found != recorded_->numbers.end())
-        return found->second.at(0);
-    const double value = backend_.output_error(candidate);
-    if (journal_ != nullptr)
-        journal_->append(line({{"type", "numbers"},
-                               {"name", name},
-                               {"elapsed", elapsed()},
-                               {"values", to_record(std::vector{value})}}));
-    recorded_->numbers[name] = {value};
-    return value;
+    return numbers("error:" + hex(space().key(candidate)), "",
+                   [&] { return std::vector{backend_.output_error(candidate)}; })
+        .at(0);
 }
 
 }  // namespace kilter

@@ -90,15 +90,31 @@ std::vector<int> pareto_front(const std::deque<Trial>& trials) {
     return front;
 }
 
-std::vector<Spared> spared_operators(const QuantizedModel& model, const Space& space,
+// Why a search left operator `index` in floating point, as far as it measured that.
+std::string why_spared(const Search& search, size_t index) {
+    const std::vector<double>& scores = search.last_scores();
+    const std::vector<double>& gains = search.last_gains();
+    if (!scores.empty()) {
+        double sum = 0;
+        for (const double score : scores) sum += std::max(score, 0.0);
+        if (sum > 0 && scores[index] > 0)
+            return fmt::format("spared: {:.0f} % of the error of the outputs", 100 * scores[index] / sum);
+    }
+    if (!gains.empty() && gains[index] < 0) return "spared: slower on integers";
+    return "the search spared it";
+}
+
+std::vector<Spared> spared_operators(const QuantizedModel& model, const Search& search,
                                      const Candidate& candidate) {
+    const Space& space = search.space();
     std::vector<Spared> spared;
     for (const OperatorReport& entry : model.report.operators) {
         if (entry.precision == Precision::int8 || find_capability(entry.op) == nullptr) continue;
         std::string reason = entry.reason;
         for (size_t i = 0; i < space.operators.size(); ++i)
-            if (space.operators[i].name == entry.name && candidate.options[i] != 0)
-                reason = "the search spared it";
+            if (space.operators[i].name == entry.name && !space.is_quantized(candidate, i) &&
+                space.operators[i].options[0].precision == Precision::int8)
+                reason = why_spared(search, i);
         spared.push_back({entry.name, entry.op, entry.precision, std::move(reason)});
     }
     return spared;
@@ -167,7 +183,7 @@ TuneResult tune(const Model& model, const std::function<BatchSource()>& calibrat
         result.full_evaluations += trial.outcome.rejected_early ? 0 : 1;
     }
     result.pareto = pareto_front(search.trials());
-    result.spared = spared_operators(result.model, backend.space(), best->candidate);
+    result.spared = spared_operators(result.model, search, best->candidate);
     result.seconds = search.elapsed();
     result.workspace = options.workspace;
     if (options.resume) backend.keep(*best);  // whoever was killed may not have come that far

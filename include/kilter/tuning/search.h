@@ -117,6 +117,9 @@ class Search {
     std::vector<double> scores(Scoring scoring, const Candidate& base);
     std::vector<double> gains();
     double output_error(const Candidate& candidate);
+    //! What scores(Scoring::restored) and gains() gave last; empty when nobody asked. For explaining a result.
+    const std::vector<double>& last_scores() const { return last_scores_; }
+    const std::vector<double>& last_gains() const { return last_gains_; }
 
     //! Ends the search when there is no time left.
     void check_time() const;
@@ -125,6 +128,9 @@ class Search {
 
   private:
     void read_journal();
+    //! What the journal has under this name, or what `measure` gives.
+    std::vector<double> numbers(const std::string& name, const std::string& what,
+                                const std::function<std::vector<double>()>& measure);
     void check_end() const;
     bool stops_at_first() const;
     Outcome outcome_of(const Candidate& candidate, uint64_t key, const Trial& trial, bool complete);
@@ -139,6 +145,7 @@ class Search {
     std::deque<Trial> trials_;  // references stay valid
     std::unordered_map<uint64_t, size_t> known_;
     int best_ = -1;
+    std::vector<double> last_scores_, last_gains_;
     struct Recorded;
     std::unique_ptr<Recorded> recorded_;  // what the journal had
     double earlier_seconds_ = 0, started_ = 0;
