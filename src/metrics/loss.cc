@@ -26,7 +26,8 @@ class Loss final : public MeanMetric {
                 "Loss: output {} has the shape {}, expected one number for each of {} samples, or one in all",
                 output_, to_string(output.shape()), labels.size());
         for (size_t i = 0; i < values.size(); ++i)
-            require(!std::isnan(values[i]), "output {} is NaN for sample {}", output_, scores_.size() + i);
+            if (std::isnan(values[i]))
+                throw NotANumber(fmt::format("output {} is NaN for sample {}", output_, scores_.size() + i));
         for (size_t i = 0; i < labels.size(); ++i) scores_.push_back(values[values.size() == 1 ? 0 : i]);
     }
 

@@ -37,8 +37,9 @@ Rows::Rows(const std::vector<Tensor>& outputs, int64_t index, size_t samples, si
     shape_ = output.shape();
     values_ = output.to_doubles();
     for (size_t i = 0; i < values_.size(); ++i)
-        require(!std::isnan(values_[i]), "output {} is NaN for sample {} (place {} of its {} numbers)", index,
-                first + i / width_, i % width_, width_);
+        if (std::isnan(values_[i]))
+            throw NotANumber(fmt::format("output {} is NaN for sample {} (place {} of its {} numbers)", index,
+                                         first + i / width_, i % width_, width_));
 }
 
 int64_t arg_max(std::span<const double> scores) {

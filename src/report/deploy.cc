@@ -52,9 +52,26 @@ std::string flow(const std::vector<Component>& components) {
     return "{" + text + "}";
 }
 
+std::string metric_line(const AccuracyConfig& accuracy) {
+    if (accuracy.metrics.empty()) return "";
+    if (accuracy.metrics.size() == 1)
+        return fmt::format("    metric: {}\n", flow(std::vector{accuracy.metrics[0].component}));
+    std::vector<Component> components;
+    Settings::List weights, directions;
+    for (const MetricConfig& metric : accuracy.metrics) {
+        components.push_back(metric.component);
+        weights.emplace_back(metric.weight);
+        if (metric.higher_is_better) directions.emplace_back(*metric.higher_is_better);
+    }
+    if (accuracy.weighted) components.push_back({"weight", weights});
+    if (directions.size() == accuracy.metrics.size()) components.push_back({"higher_is_better", directions});
+    return fmt::format("    multi_metrics: {}\n", flow(components));
+}
+
 std::string loader_lines(const LoaderConfig& loader, const std::string& indent) {
     std::string text = indent + "dataloader:\n";
     if (loader.batch_size) text += fmt::format("{}  batch_size: {}\n", indent, *loader.batch_size);
+    if (loader.last_batch == LastBatch::discard) text += indent + "  last_batch: discard\n";
     text += fmt::format("{}  dataset: {}\n", indent, flow(std::vector{loader.dataset}));
     if (!loader.transforms.empty())
         text += fmt::format("{}  transform: {}\n", indent, flow(loader.transforms));
@@ -74,14 +91,17 @@ void write_deploy_yaml(const std::filesystem::path& path, const std::filesystem:
         quoted(std::filesystem::absolute(model).string()));
     if (config != nullptr && (config->accuracy.dataloader || !config->accuracy.metrics.empty())) {
         text += "evaluation:\n  accuracy:\n";
-        if (config->accuracy.metrics.size() == 1)
-            text += fmt::format("    metric: {}\n", flow(std::vector{config->accuracy.metrics[0].component}));
+        text += metric_line(config->accuracy);
+        if (config->accuracy.iteration >= 0)
+            text += fmt::format("    iteration: {}\n", config->accuracy.iteration);
         if (config->accuracy.dataloader) text += loader_lines(*config->accuracy.dataloader, "    ");
         if (!config->accuracy.postprocess.empty())
             text +=
                 fmt::format("    postprocess:\n      transform: {}\n", flow(config->accuracy.postprocess));
         if (config->performance.dataloader)
             text += "  performance:\n" + loader_lines(*config->performance.dataloader, "    ");
+        // The order of the samples, which decides which ones a number of iterations sees.
+        text += fmt::format("tuning:\n  random_seed: {}\n", config->tuning.random_seed);
     }
     OutputFile file(path);
     file.write(text);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -296,7 +297,12 @@ Outcome ModelBackend::evaluate(const Candidate& candidate, bool complete) {
             rejection.higher_is_better ? baseline_.accuracy[0] - limit : limit - baseline_.accuracy[0];
         std::tie(rejection.low, rejection.high) = evaluation_->bounds();
     }
-    EvaluationRun run = evaluation_->run(program, rejection.baseline != nullptr ? &rejection : nullptr);
+    EvaluationRun run;
+    try {
+        run = evaluation_->run(program, rejection.baseline != nullptr ? &rejection : nullptr);
+    } catch (const NotANumber&) {  // FP32 gave numbers: this is one more way for a candidate to be bad
+        run.accuracy.assign(baseline_.accuracy.size(), std::numeric_limits<double>::quiet_NaN());
+    }
     Outcome outcome;
     outcome.accuracy = std::move(run.accuracy);
     outcome.samples = run.samples;

@@ -77,7 +77,7 @@ std::string why(SearchOver over, const ExitPolicy& exit) {
 std::vector<int> pareto_front(const std::deque<Trial>& trials) {
     std::vector<int> front;
     for (const Trial& trial : trials) {
-        if (trial.outcome.rejected_early) continue;
+        if (trial.outcome.rejected_early || !std::isfinite(trial.excess)) continue;
         bool beaten = false;
         for (const Trial& other : trials) {
             if (other.outcome.rejected_early) continue;

@@ -267,6 +267,23 @@ def test_deploy_yaml_evaluates_the_tuned_model(configured):
     assert figures["metrics"]["topk"] == pytest.approx(result["best"]["outcome"]["accuracy"][0])
 
 
+def test_deploy_yaml_keeps_several_metrics_and_their_weights(configured):
+    study, _ = configured
+    text = (study.folder / "conf.yaml").read_text().replace("from_config", "several")
+    several = "multi_metrics: {topk: 1, Accuracy: {}, weight: [0.75, 0.25]}\n    iteration: 4"
+    (study.folder / "several.yaml").write_text(text.replace("metric: {topk: 1}", several))
+    done = study.run(
+        "tune", "several.yaml", "--model", "model.onnx", "-o", "x.onnx", "--json", "--threads", "1"
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["best"]["outcome"]["accuracy"]
+    done = study.run("eval", "x.onnx", "--config", "several/deploy.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 80
+    assert [*json.loads(done.stdout)["metrics"].values()] == pytest.approx(figures)
+    assert "weight" in (study.folder / "several" / "deploy.yaml").read_text()
+
+
 def test_the_configuration_is_not_written_to(configured):
     study, _ = configured
     before = (study.folder / "conf.yaml").read_bytes()

@@ -9,8 +9,10 @@ import time
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import kilter
+from conftest import make_model
 from study import HARD, Study, logits, records, trials
 
 SIZE = {"objective": "modelsize", "threads": 1}
@@ -162,6 +164,38 @@ def test_what_an_evaluation_function_raises_comes_out_as_it_is(study, path, tmp_
     )
     assert trials(tmp_path / "ws") == trials(tmp_path / "whole")
     assert found.plan == whole.plan
+
+
+def test_outputs_that_are_no_numbers_make_a_bad_trial_not_an_error():
+    # On integers the difference of two channels, zero in FP32, is noise around zero, and its root no number.
+    random = np.random.default_rng(0)
+    first = random.normal(0, 1, (8, 3, 3, 3))
+    first[1] = 2.3 * first[0]
+    second, bias = np.abs(random.normal(0, 0.3, (8, 8, 1, 1))), np.full(8, 0.1)
+    second[0], bias[0] = 0, 1e-3
+    second[0, :2, 0, 0] = 2.3, -1
+    weights = {"first": first, "second": second, "bias": bias, "classes": random.normal(0, 1, (8, 10))}
+    model = make_model(
+        [
+            helper.make_node("Conv", ["image", "first"], ["a"], name="conv0", pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["a"], ["b"]),
+            helper.make_node("Conv", ["b", "second", "bias"], ["c"], name="conv1"),
+            helper.make_node("Sqrt", ["c"], ["d"]),
+            helper.make_node("GlobalAveragePool", ["d"], ["e"], name="pool"),
+            helper.make_node("Flatten", ["e"], ["f"]),
+            helper.make_node("Gemm", ["f", "classes"], ["logits"], name="head"),
+        ],
+        [("image", TensorProto.FLOAT, ["batch", 3, 8, 8])],
+        [("logits", TensorProto.FLOAT, ["batch", 10])],
+        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
+        opset=17,
+    ).SerializeToString()
+    images = random.normal(0, 1, (80, 3, 8, 8)).astype(np.float32)
+    labels = logits(model, images).argmax(1)
+    data = [(images[i : i + 8], labels[i : i + 8]) for i in range(0, 80, 8)]
+    found = kilter.tune(model, metric="topk", data=data, exclude=["pool", "head"], strategy="basic", **SIZE)
+    assert np.isnan(found.trials[0].accuracy[0]) and not found.trials[0].met
+    assert found.met and found.trials[0] not in found.pareto
 
 
 def test_what_an_iterable_raises_comes_out_as_it_is(study, path):

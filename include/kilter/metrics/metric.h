@@ -6,10 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "kilter/base/error.h"
 #include "kilter/base/settings.h"
 #include "kilter/data/sample.h"
 
 namespace kilter {
+
+//! What metrics throw when outputs hold NaN: it is the model that is wrong, not the data.
+struct NotANumber : Error {
+    using Error::Error;
+};
 
 class Metric {
   public:
