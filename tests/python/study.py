@@ -71,6 +71,10 @@ def network(layers=12, channels=8, hard=HARD, factor=1000.0):
     )
 
 
+# Of kilter.tune: a search whose course does not depend on the clock, and one thread that busy neighbours do not hold up.
+SIZE = {"objective": "modelsize", "threads": 1}
+
+
 def logits(model, images):
     """What ONNX Runtime computes."""
     options = onnxruntime.SessionOptions()
@@ -135,6 +139,12 @@ class Study:
     def accuracy(self, name="int8.onnx"):
         """Share of right answers that ONNX Runtime gives."""
         return float((logits(self.folder / name, self.images).argmax(1) == self.labels).mean())
+
+
+def batches(study, size=20):
+    """(images, labels) of a study, as kilter.tune takes them."""
+    images, labels = study.images, study.labels
+    return [(images[i : i + size], labels[i : i + size]) for i in range(0, len(images), size)]
 
 
 def records(workspace):

@@ -178,7 +178,7 @@ def test_the_text_is_a_table_and_progress_holds_no_escape_codes(study):
     done = study.tune("--objective", "modelsize")
     assert done.returncode == 0
     assert done.stdout.startswith("Tune Result Statistics\n")
-    assert "The promise is kept" in done.stdout and "conv4, conv8" in done.stdout
+    assert "The promise is kept" in done.stdout and all(name in done.stdout for name in ("conv4", "conv8"))
     assert "written     int8.onnx" in done.stdout
     assert done.stderr.startswith("FP32    accuracy 1.0000") and "tune 1 " in done.stderr
     assert "\x1b" not in done.stderr and "\r" not in done.stderr
