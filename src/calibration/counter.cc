@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSignShift = 31 - 13;  // moves the sign bit to kBins: the second half of the table
 static_assert(Histogram::kBins == 1 << 13);
-constexpr int64_t kLanes = 16;
+constexpr int64_t kVectorLanes = 16;
 
 struct Indices {
     uint32_t* data;
@@ -45,8 +45,8 @@ KILTER_AVX512 void find_bins_avx512(const float* values, int64_t count, float sc
     const __m512 factor = _mm512_set1_ps(scale);
     __m512i any = _mm512_setzero_si512();
     uint32_t* to = found.data + found.count;
-    for (int64_t i = 0; i < count; i += kLanes) {
-        const auto lanes = static_cast<__mmask16>(count - i >= kLanes ? 0xFFFF : (1 << (count - i)) - 1);
+    for (int64_t i = 0; i < count; i += kVectorLanes) {
+        const auto lanes = static_cast<__mmask16>(count - i >= kVectorLanes ? 0xFFFF : (1 << (count - i)) - 1);
         const __m512i bits = _mm512_maskz_loadu_epi32(lanes, values + i);
         const __m512i magnitude = _mm512_and_si512(bits, magnitude_mask);
         const __mmask16 kept = _mm512_test_epi32_mask(magnitude, magnitude);
@@ -82,18 +82,18 @@ bool add_slowly(const float* data, int64_t rows, int64_t stride, int64_t channel
 
 KILTER_INLINE void scan_block_body(const float* data, int64_t rows, int64_t stride, int64_t channels,
                                    float* low, float* high, float* sum) {
-    if (channels == kLanes) {
-        float lows[kLanes], highs[kLanes], sums[kLanes] = {};
-        for (int64_t c = 0; c < kLanes; ++c) lows[c] = low[c], highs[c] = high[c];
+    if (channels == kVectorLanes) {
+        float lows[kVectorLanes], highs[kVectorLanes], sums[kVectorLanes] = {};
+        for (int64_t c = 0; c < kVectorLanes; ++c) lows[c] = low[c], highs[c] = high[c];
         for (int64_t r = 0; r < rows; ++r) {
             const float* row = data + r * stride;
-            for (int64_t c = 0; c < kLanes; ++c) {
+            for (int64_t c = 0; c < kVectorLanes; ++c) {
                 lows[c] = row[c] < lows[c] ? row[c] : lows[c];
                 highs[c] = row[c] > highs[c] ? row[c] : highs[c];
                 sums[c] += row[c];
             }
         }
-        for (int64_t c = 0; c < kLanes; ++c) low[c] = lows[c], high[c] = highs[c], sum[c] = sums[c];
+        for (int64_t c = 0; c < kVectorLanes; ++c) low[c] = lows[c], high[c] = highs[c], sum[c] = sums[c];
         return;
     }
     for (int64_t c = 0; c < channels; ++c) sum[c] = 0;
@@ -120,13 +120,13 @@ KILTER_AVX512 inline __attribute__((always_inline)) void scan_blocks_avx512(cons
                                                                             Scan& scan) {
     __m512 lows[Blocks], highs[Blocks], sums[Blocks];
     for (int b = 0; b < Blocks; ++b) {
-        lows[b] = _mm512_maskz_loadu_ps(lanes, low + b * kLanes);
-        highs[b] = _mm512_maskz_loadu_ps(lanes, high + b * kLanes);
+        lows[b] = _mm512_maskz_loadu_ps(lanes, low + b * kVectorLanes);
+        highs[b] = _mm512_maskz_loadu_ps(lanes, high + b * kVectorLanes);
         sums[b] = _mm512_setzero_ps();
     }
     for (int64_t r = 0; r < rows; ++r) {
         for (int b = 0; b < Blocks; ++b) {
-            const __m512 row = _mm512_maskz_loadu_ps(lanes, data + r * stride + b * kLanes);
+            const __m512 row = _mm512_maskz_loadu_ps(lanes, data + r * stride + b * kVectorLanes);
             lows[b] = _mm512_min_ps(row, lows[b]);
             highs[b] = _mm512_max_ps(row, highs[b]);
             sums[b] = _mm512_add_ps(sums[b], row);
@@ -135,15 +135,15 @@ KILTER_AVX512 inline __attribute__((always_inline)) void scan_blocks_avx512(cons
     const auto lower = static_cast<__mmask8>(lanes);
     const auto upper = static_cast<__mmask8>(lanes >> 8);
     for (int b = 0; b < Blocks; ++b) {
-        _mm512_mask_storeu_ps(low + b * kLanes, lanes, lows[b]);
-        _mm512_mask_storeu_ps(high + b * kLanes, lanes, highs[b]);
+        _mm512_mask_storeu_ps(low + b * kVectorLanes, lanes, lows[b]);
+        _mm512_mask_storeu_ps(high + b * kVectorLanes, lanes, highs[b]);
         const __m512 depth = _mm512_sub_ps(_mm512_setzero_ps(), lows[b]);
         largest = _mm512_max_ps(largest, _mm512_maskz_max_ps(lanes, highs[b], depth));
-        double* to = sum + b * kLanes;
+        double* to = sum + b * kVectorLanes;
         // NaN and infinities stay in a sum; class mask: quiet NaN, both infinities, signalling NaN.
         if (_mm512_mask_fpclass_ps_mask(lanes, sums[b], 0x99) != 0) {
             const int64_t wide = std::popcount(static_cast<unsigned>(lanes));
-            scan.finite = add_slowly(data + b * kLanes, rows, stride, wide, to) && scan.finite;
+            scan.finite = add_slowly(data + b * kVectorLanes, rows, stride, wide, to) && scan.finite;
             continue;
         }
         const __m512d first = _mm512_cvtps_pd(_mm512_castps512_ps256(sums[b]));
@@ -158,10 +158,10 @@ KILTER_AVX512 Scan scan_rows_avx512(const float* data, int64_t rows, int64_t str
     Scan scan;
     __m512 largest = _mm512_setzero_ps();
     int64_t c = 0;
-    for (; c + 4 * kLanes <= channels; c += 4 * kLanes)
+    for (; c + 4 * kVectorLanes <= channels; c += 4 * kVectorLanes)
         scan_blocks_avx512<4>(data + c, rows, stride, 0xFFFF, low + c, high + c, sum + c, largest, scan);
-    for (; c < channels; c += kLanes) {
-        const auto lanes = static_cast<__mmask16>((1 << std::min(channels - c, kLanes)) - 1);
+    for (; c < channels; c += kVectorLanes) {
+        const auto lanes = static_cast<__mmask16>((1 << std::min(channels - c, kVectorLanes)) - 1);
         scan_blocks_avx512<1>(data + c, rows, stride, lanes, low + c, high + c, sum + c, largest, scan);
     }
     scan.largest = _mm512_reduce_max_ps(largest);
@@ -175,9 +175,9 @@ Scan scan_rows(const float* data, int64_t rows, int64_t stride, int64_t channels
     if (engine::isa() == engine::Isa::avx512)
         return scan_rows_avx512(data, rows, stride, channels, low, high, sum);
     Scan scan;
-    for (int64_t c = 0; c < channels; c += kLanes) {
-        const int64_t wide = std::min(channels - c, kLanes);
-        float sums[kLanes];
+    for (int64_t c = 0; c < channels; c += kVectorLanes) {
+        const int64_t wide = std::min(channels - c, kVectorLanes);
+        float sums[kVectorLanes];
         scan_block(data + c, rows, stride, wide, low + c, high + c, sums);
         const bool finite = std::all_of(sums, sums + wide, [](float value) { return std::isfinite(value); });
         for (int64_t i = 0; i < wide; ++i) scan.largest = std::max({scan.largest, high[c + i], -low[c + i]});
@@ -211,7 +211,7 @@ void Counter::count(std::span<const float> values) {
         bins_.resize(size_t{2} * Histogram::kBins);
         overflow_.resize(bins_.size());
     }
-    alignas(64) uint32_t indices[kCounterTile + kLanes];
+    alignas(64) uint32_t indices[kCounterTile + kVectorLanes];
     Indices found{indices};
     find_bins(values.data(), static_cast<int64_t>(values.size()), std::ldexp(1.0F, -exponent_), found);
     uint16_t* bins = bins_.data();

@@ -9,11 +9,6 @@
 namespace kilter {
 namespace {
 
-Tensor& first_input(Sample& sample) {
-    require(!sample.inputs.empty(), "there is no input");
-    return sample.inputs.front();
-}
-
 std::vector<float> floats(const Settings& settings, const char* key) {
     const Settings* value = settings.find(key);
     if (!value) return {};

@@ -11,11 +11,6 @@
 namespace kilter {
 namespace {
 
-Tensor& first_input(Sample& sample) {
-    require(!sample.inputs.empty(), "there is no input");
-    return sample.inputs.front();
-}
-
 Tensor transposed(const Tensor& tensor, const std::vector<int64_t>& order) {
     require(static_cast<size_t>(tensor.rank()) == order.size(), "perm has {} axes, the input is {}",
             order.size(), to_string(tensor.shape()));

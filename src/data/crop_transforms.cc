@@ -67,6 +67,11 @@ SampleFunction make_padded_center_crop(const TransformSettings& from) {
 
 }  // namespace
 
+Tensor& first_input(Sample& sample) {
+    require(!sample.inputs.empty(), "there is no input");
+    return sample.inputs.front();
+}
+
 Tensor& image_of(Sample& sample) {
     require(!sample.inputs.empty(), "there is no image");
     Tensor& image = sample.inputs.front();

@@ -28,6 +28,8 @@ void add_arithmetic(TransformTable& table);
 void add_conversions(TransformTable& table);
 void add_imagenet(TransformTable& table);
 
+//! What transforms work on; throws Error when there is none.
+Tensor& first_input(Sample& sample);
 //! The image of a sample, its first input: [height, width, channels] of u8 or f32. Throws Error for other shapes.
 Tensor& image_of(Sample& sample);
 
