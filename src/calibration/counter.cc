@@ -46,7 +46,8 @@ KILTER_AVX512 void find_bins_avx512(const float* values, int64_t count, float sc
     __m512i any = _mm512_setzero_si512();
     uint32_t* to = found.data + found.count;
     for (int64_t i = 0; i < count; i += kVectorLanes) {
-        const auto lanes = static_cast<__mmask16>(count - i >= kVectorLanes ? 0xFFFF : (1 << (count - i)) - 1);
+        const auto lanes =
+            static_cast<__mmask16>(count - i >= kVectorLanes ? 0xFFFF : (1 << (count - i)) - 1);
         const __m512i bits = _mm512_maskz_loadu_epi32(lanes, values + i);
         const __m512i magnitude = _mm512_and_si512(bits, magnitude_mask);
         const __mmask16 kept = _mm512_test_epi32_mask(magnitude, magnitude);
