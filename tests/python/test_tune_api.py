@@ -207,14 +207,19 @@ def test_what_an_iterable_raises_comes_out_as_it_is(study, path):
 def test_ctrl_c_ends_a_search_and_keeps_the_study(study, path, tmp_path):
     main = threading.get_ident()
     assert main == threading.main_thread().ident
-    arguments = dict(metric="topk", data=batches(study), strategy="random", timeout=600, max_trials=100000)
+    arguments = dict(metric="topk", data=batches(study), strategy="random", timeout=60, max_trials=100000)
+    # Shells start background jobs with SIGINT ignored; Python then has no handler of its own.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(trial):
         if trial.number == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        kilter.tune(path, workspace=tmp_path / "ws", progress=interrupt, **arguments, **SIZE)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            kilter.tune(path, workspace=tmp_path / "ws", progress=interrupt, **arguments, **SIZE)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(trials(tmp_path / "ws")) >= 3
 
 
