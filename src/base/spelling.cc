@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kilter/base/error.h"
 
 namespace kilter {
 namespace {
@@ -39,6 +43,15 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
         }
     }
     return best;
+}
+
+void fail_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names,
+                  const std::string& where) {
+    const std::vector<std::string_view> words(names.begin(), names.end());
+    const std::string_view near = nearest_word(name, words);
+    throw Error(fmt::format("{}{}there is no {} '{}'", where, where.empty() ? "" : ": ", what, name),
+                near.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean '{}'?", near));
 }
 
 }  // namespace kilter

@@ -24,12 +24,7 @@ struct Arguments {
 void check_dataset(const Component& dataset) {
     const std::vector<std::string> names = dataset_names();
     if (std::ranges::find(names, dataset.name) != names.end()) return;
-    const std::vector<std::string_view> words(names.begin(), names.end());
-    const std::string_view near = nearest_word(dataset.name, words);
-    const std::string& where = dataset.settings.where();
-    throw Error(fmt::format("{}{}there is no dataset '{}'", where, where.empty() ? "" : ": ", dataset.name),
-                near.empty() ? fmt::format("datasets: {}", fmt::join(names, ", "))
-                             : fmt::format("did you mean '{}'?", near));
+    fail_unknown("dataset", dataset.name, names, dataset.settings.where());
 }
 
 void check_transforms(const std::vector<Component>& transforms, const std::string& framework) {

@@ -1,4 +1,3 @@
-#include <fmt/ranges.h>
 
 #include "base/fail.h"
 #include "base/spelling.h"
@@ -43,16 +42,8 @@ const std::map<std::string, Factory, std::less<>>& table() {
 
 std::unique_ptr<Dataset> make_dataset(const Component& component, std::span<const Port> inputs) {
     const auto found = table().find(component.name);
-    if (found == table().end()) {
-        const std::vector<std::string> names = dataset_names();
-        const std::vector<std::string_view> views(names.begin(), names.end());
-        const std::string_view near = nearest_word(component.name, views);
-        const std::string& where = component.settings.where();
-        throw Error(
-            fmt::format("{}{}there is no dataset '{}'", where, where.empty() ? "" : ": ", component.name),
-            near.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
-                         : fmt::format("did you mean '{}'?", near));
-    }
+    if (found == table().end())
+        fail_unknown("dataset", component.name, dataset_names(), component.settings.where());
     try {
         return found->second(component.settings, inputs);
     } catch (const Error& error) {

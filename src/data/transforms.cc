@@ -1,7 +1,5 @@
 #include "kilter/data/transforms.h"
 
-#include <fmt/ranges.h>
-
 #include "base/fail.h"
 #include "base/spelling.h"
 #include "data/transform_table.h"
@@ -36,16 +34,8 @@ const TransformTable& table() {
 
 std::unique_ptr<Transform> make_transform(const Component& component, std::string_view framework) {
     const auto found = table().find(component.name);
-    if (found == table().end()) {
-        const std::vector<std::string> names = transform_names();
-        const std::vector<std::string_view> views(names.begin(), names.end());
-        const std::string_view near = nearest_word(component.name, views);
-        const std::string& where = component.settings.where();
-        throw Error(
-            fmt::format("{}{}there is no transform '{}'", where, where.empty() ? "" : ": ", component.name),
-            near.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
-                         : fmt::format("did you mean '{}'?", near));
-    }
+    if (found == table().end())
+        fail_unknown("transform", component.name, transform_names(), component.settings.where());
     try {
         return std::make_unique<FunctionTransform>(found->second({component.settings, framework}));
     } catch (const Error& error) {

@@ -48,16 +48,9 @@ std::pair<double, double> Metric::bounds() const {
 }
 
 std::unique_ptr<Metric> make_metric(const Component& component) {
-    std::vector<std::string_view> names;
-    for (const Entry& entry : kMetrics) {
+    for (const Entry& entry : kMetrics)
         if (entry.name == component.name) return entry.make(component.settings);
-        names.push_back(entry.name);
-    }
-    const std::string& where = component.settings.where();
-    const std::string_view near = nearest_word(component.name, names);
-    throw Error(fmt::format("{}{}there is no metric '{}'", where, where.empty() ? "" : ": ", component.name),
-                near.empty() ? fmt::format("metrics: {}", fmt::join(names, ", "))
-                             : fmt::format("did you mean '{}'?", near));
+    fail_unknown("metric", component.name, metric_names(), component.settings.where());
 }
 
 std::vector<std::string> metric_names() {

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/fail.h"
 #include "base/spelling.h"
@@ -57,11 +56,7 @@ std::unique_ptr<Strategy> make_strategy(std::string_view name, const Settings& s
             make = found->second;
     }
     if (make) return make(settings);
-    const std::vector<std::string> names = strategy_names();
-    const std::vector<std::string_view> words(names.begin(), names.end());
-    const std::string_view near = nearest_word(name, words);
-    throw Error(fmt::format("there is no strategy '{}'; known are {}", name, fmt::join(names, ", ")),
-                near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    fail_unknown("strategy", name, strategy_names());
 }
 
 std::vector<std::string> strategy_names() {

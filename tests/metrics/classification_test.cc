@@ -99,7 +99,7 @@ TEST(Metrics, UnknownNamesGetTheNearest) {
             make_metric({"acuracy", Settings().at("a.yaml:3: evaluation.accuracy.metric")});
         }),
         "a.yaml:3: evaluation.accuracy.metric: there is no metric 'acuracy' | did you mean 'Accuracy'?");
-    EXPECT_NE(error_of([] { make_metric({"perplexity", {}}); }).find("metrics: topk, "), std::string::npos);
+    EXPECT_NE(error_of([] { make_metric({"perplexity", {}}); }).find("there are topk, "), std::string::npos);
 }
 
 TEST(Accuracy, ChoosesTheKindByTheShapes) {

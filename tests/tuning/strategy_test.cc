@@ -33,10 +33,11 @@ TEST(Strategy, OnlySomeEndByThemselves) {
 TEST(Strategy, SaysWhichNameWasMeant) {
     const std::string error = error_of([] { make_strategy("bayesain"); });
     EXPECT_NE(error.find("there is no strategy 'bayesain'"), std::string::npos) << error;
-    EXPECT_NE(error.find("conservative, exhaustive"), std::string::npos) << error;  // all of them, in order
     EXPECT_NE(error.find("did you mean 'bayesian'?"), std::string::npos) << error;
     EXPECT_NE(error_of([] { make_strategy("Auto"); }).find("did you mean 'auto'?"), std::string::npos);
-    EXPECT_EQ(error_of([] { make_strategy("quantum annealing"); }).find("did you mean"), std::string::npos);
+    const std::string far = error_of([] { make_strategy("quantum annealing"); });
+    EXPECT_EQ(far.find("did you mean"), std::string::npos) << far;
+    EXPECT_NE(far.find("conservative, exhaustive"), std::string::npos) << far;  // all of them, in order
 }
 
 TEST(Strategy, RefusesSettingsItDoesNotHave) {

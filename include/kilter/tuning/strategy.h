@@ -25,7 +25,7 @@ using MakeStrategy = std::function<std::unique_ptr<Strategy>(const Settings& set
 
 //! Names are lower case. Throws Error when the name is taken.
 void register_strategy(const std::string& name, MakeStrategy make);
-//! Throws Error that lists the names.
+//! Throws Error with the nearest name, or all of them.
 std::unique_ptr<Strategy> make_strategy(std::string_view name, const Settings& settings = {});
 std::vector<std::string> strategy_names();
 
