@@ -4,6 +4,7 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 PYTHON ?= python3
+FRAMEWORKS ?= torch tensorflow mxnet
 BIN := .venv/bin
 DEBIAN := build/.debian-packages
 VENV := .venv/.dev-packages
@@ -11,7 +12,7 @@ PEERS := .venv/.bench-packages
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h')
 PY_PATHS := bench fixtures python tests tools
 
-.PHONY: build setup demo test test-cpp test-python test-wheel test-fuzz sanitize bench lint format clean
+.PHONY: build setup demo test test-cpp test-python test-frameworks test-wheel test-fuzz sanitize bench lint format clean
 
 build: setup
 	@test -f build/release/build.ninja || cmake --preset release
@@ -45,6 +46,11 @@ test-cpp: build
 
 test-python: build
 	$(BIN)/python -m pytest tests/python
+
+# The bridges to other frameworks, each in an environment of its own (build/venvs): large downloads the first time.
+test-frameworks: build
+	@for name in $(FRAMEWORKS); do tools/framework_env.sh $$name && \
+	    build/venvs/$$name/bin/python -m pytest tests/frameworks/$$name || exit 1; done
 
 # What `pip install .` gives, in an environment of its own: the command, the package, a model that runs.
 test-wheel: build
