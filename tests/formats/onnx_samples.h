@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "formats/onnx/message.h"
+#include "formats/protobuf/message.h"
 #include "kilter/formats/onnx.h"
 
 namespace kilter::onnx::testing {
+
+using protobuf::Message;
 
 Message value_info(const std::string& name, int elem_type, const std::vector<int64_t>& dims,
                    const std::string& denotation = {});

@@ -2,11 +2,14 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/fail.h"
-#include "formats/onnx/fields.h"
 #include "formats/onnx/graph_reader.h"
 #include "formats/onnx/schema.h"
+#include "formats/protobuf/fields.h"
 
 namespace kilter::onnx {
+
+using protobuf::Fields;
+
 namespace {
 
 // Files of IR version 1 and 2 may leave out the type: it is that of the field that is set.

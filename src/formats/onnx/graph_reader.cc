@@ -4,11 +4,14 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "formats/onnx/fields.h"
 #include "formats/onnx/schema.h"
 #include "formats/onnx/types.h"
+#include "formats/protobuf/fields.h"
 
 namespace kilter::onnx {
+
+using protobuf::Fields;
+
 namespace {
 
 struct ValueInfo {

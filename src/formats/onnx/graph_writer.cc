@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "formats/onnx/fields.h"
 #include "formats/onnx/schema.h"
 #include "formats/onnx/types.h"
+#include "formats/protobuf/fields.h"
 
 namespace kilter::onnx {
+
+using protobuf::Fields;
+
 namespace {
 
 Message write_value_info(const std::string& name, const ValueType& type, const std::string& doc,

@@ -1,12 +1,14 @@
 // Graph to GraphProto and Function to FunctionProto.
 #pragma once
 
-#include "formats/onnx/message.h"
 #include "formats/onnx/names.h"
 #include "formats/onnx/tensor_writer.h"
+#include "formats/protobuf/message.h"
 #include "kilter/graph/graph.h"
 
 namespace kilter::onnx {
+
+using protobuf::Message;
 
 class GraphWriter {
   public:

@@ -1,13 +1,16 @@
 // Reads ONNX models: the ModelProto around the graph, from a mapped file or from memory.
 #include "base/fail.h"
 #include "base/mapped_file.h"
-#include "formats/onnx/fields.h"
 #include "formats/onnx/graph_reader.h"
 #include "formats/onnx/schema.h"
 #include "formats/onnx/tensor_reader.h"
+#include "formats/protobuf/fields.h"
 #include "kilter/formats/onnx.h"
 
 namespace kilter::onnx {
+
+using protobuf::Fields;
+
 namespace {
 
 Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,

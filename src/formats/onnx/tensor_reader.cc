@@ -5,11 +5,14 @@
 
 #include "base/convert.h"
 #include "base/fail.h"
-#include "formats/onnx/fields.h"
 #include "formats/onnx/schema.h"
+#include "formats/protobuf/fields.h"
 #include "graph/onnx_dtype.h"
 
 namespace kilter::onnx {
+
+using protobuf::Fields;
+
 namespace {
 
 using field_ = field::Tensor;

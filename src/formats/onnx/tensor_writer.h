@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "base/output_file.h"
-#include "formats/onnx/message.h"
+#include "formats/protobuf/message.h"
 #include "kilter/base/tensor.h"
 
 namespace kilter::onnx {
+
+using protobuf::Message;
 
 //! Lays out the external file. Tensors that share their memory are stored once.
 class ExternalData {

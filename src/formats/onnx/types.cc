@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
-#include "formats/onnx/fields.h"
-#include "formats/onnx/message.h"
 #include "formats/onnx/schema.h"
+#include "formats/protobuf/fields.h"
+#include "formats/protobuf/message.h"
 #include "graph/onnx_dtype.h"
 
 namespace kilter::onnx {
+
+using protobuf::Message;
+
+using protobuf::Fields;
+
 namespace {
 
 Dim read_dim(std::string_view message, bool& annotated) {

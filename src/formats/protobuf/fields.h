@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kilter::onnx {
+namespace kilter::protobuf {
 
 class Fields {
   public:
@@ -40,4 +40,4 @@ class Fields {
     const char* start_ = nullptr;  // of the current field, tag included
 };
 
-}  // namespace kilter::onnx
+}  // namespace kilter::protobuf

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kilter::onnx {
+namespace kilter::protobuf {
 
 class Message {
   public:
@@ -20,6 +20,8 @@ class Message {
     void message(uint32_t field, const Message& child);
     //! Memory that must stay valid until the message is written.
     void blob(uint32_t field, const void* data, size_t size);
+    //! A bare number without a field: an element of a packed run.
+    void varint(int64_t value);
     //! Fields that are serialized already.
     void verbatim(std::string_view fields) { text_ += fields; }
 
@@ -41,4 +43,4 @@ class Message {
     size_t blob_bytes_ = 0;
 };
 
-}  // namespace kilter::onnx
+}  // namespace kilter::protobuf

@@ -1,10 +1,10 @@
-#include "formats/onnx/message.h"
+#include "formats/protobuf/message.h"
 
 #include <protozero/buffer_string.hpp>
 #include <protozero/types.hpp>
 #include <protozero/varint.hpp>
 
-namespace kilter::onnx {
+namespace kilter::protobuf {
 namespace {
 
 using protozero::pbf_wire_type;
@@ -20,6 +20,10 @@ void Message::tag(uint32_t field, uint32_t wire_type) {
 
 void Message::integer(uint32_t field, int64_t value) {
     tag(field, static_cast<uint32_t>(pbf_wire_type::varint));
+    varint(value);
+}
+
+void Message::varint(int64_t value) {
     protozero::add_varint_to_buffer(&text_, static_cast<uint64_t>(value));
 }
 
@@ -72,4 +76,4 @@ std::string Message::str() const {
     return whole;
 }
 
-}  // namespace kilter::onnx
+}  // namespace kilter::protobuf
