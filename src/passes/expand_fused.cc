@@ -76,21 +76,6 @@ Value* swapped(Graph& graph, Value* value, const std::string& stem) {
     return dequantize == nullptr ? result : quantized_like(graph, result, *dequantize, stem);
 }
 
-// A bias that was stored in int32, as the f32 constant it stands for: as long as an Add reads it, integers only cost time.
-Value* plain_bias(Graph& graph, Value* bias) {
-    const Node* dequantize = dequantize_of(bias);
-    if (dequantize == nullptr) return bias;
-    const Tensor* integers = graph.constant(dequantize->input(0));
-    const Tensor* scale = graph.constant(dequantize->input(1));
-    if (integers == nullptr || scale == nullptr) return bias;
-    Tensor result(DType::f32, integers->shape());
-    const std::vector<double> values = integers->to_doubles();
-    const std::vector<double> scales = scale->to_doubles();
-    for (size_t i = 0; i < values.size(); ++i)
-        result.as_mutable<float>()[i] = static_cast<float>(values[i] * scales[scales.size() == 1 ? 0 : i]);
-    return graph.add_constant(std::move(result), graph.fresh_name(bias->name()));
-}
-
 // The node makes `result` no longer; the operators that end in `x` do.
 void finish(Graph& graph, Node& node, Value* x) {
     Value* result = node.output();
@@ -129,9 +114,9 @@ bool expand_matmul(Graph& graph, Node& node) {
     Value* x = graph.add_value(graph.fresh_name(result->name() + "/MatMul"), result->type);
     graph.set_output(node, 0, x);
     if (alpha != 1.0F) x = emit(graph, "Mul", {x, add_scalar(graph, alpha, x)}, name);
-    // ONNX Runtime makes a Gemm of a product of static shape and its bias, and runs that on integers when the bias is int32.
-    const bool becomes_gemm = a->type.is_static();
-    if (bias != nullptr) x = emit(graph, "Add", {x, becomes_gemm ? bias : plain_bias(graph, bias)}, name);
+    // A bias in int32 stays so: ONNX Runtime makes a Gemm of a product and its bias once it knows the shapes, be it by
+    // overriding open dimensions, and runs that on integers only when the bias is on integers, too.
+    if (bias != nullptr) x = emit(graph, "Add", {x, bias}, name);
     Node* last = x->producer();
     graph.set_output(*last, 0, nullptr);
     graph.remove_value(x);

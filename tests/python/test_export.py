@@ -122,8 +122,10 @@ def relative(a, b):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
-def session(path, optimized=None, level=onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL):
+def session(path, optimized=None, level=onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, **sizes):
     options = onnxruntime.SessionOptions()
+    for dimension, size in sizes.items():
+        options.add_free_dimension_override_by_name(dimension, size)
     options.graph_optimization_level = level
     options.log_severity_level = 3
     if optimized:
@@ -151,6 +153,21 @@ def test_onnx_runtime_fuses_every_product(exported, tmp_path):
     model = kilter.load(path)
     for sample in samples[:3]:
         assert relative(fused.run(None, {"x": sample})[0], model(sample)) < 0.02
+
+
+@pytest.mark.parametrize("sizes", [{}, {"batch": 2}], ids=["open", "overridden"])
+def test_onnx_runtime_fuses_products_of_open_batches(tmp_path, sizes):
+    path, shape = transformer(tmp_path / "fp32.onnx")
+    model = onnx.load(path)
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, path)
+    random = np.random.default_rng(1)
+    samples = [random.standard_normal(shape).astype(np.float32) for _ in range(4)]
+    kilter.quantize(path, samples).save(tmp_path / "int8.onnx")
+    session(str(tmp_path / "int8.onnx"), tmp_path / "optimized.onnx", **sizes)
+    kinds = Counter(node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node)
+    assert kinds["MatMul"] == kinds["Gemm"] == 0, kinds
 
 
 def test_openvino_runs_every_product_on_integers(exported):
