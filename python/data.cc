@@ -33,6 +33,12 @@ nb::list transform(const nb::list& inputs, const nb::list& steps, const std::str
     return list;
 }
 
+nb::dict to_dict(Label label) {
+    nb::dict entries;
+    for (auto& [name, tensor] : label) entries[name.c_str()] = to_python(std::move(tensor));
+    return entries;
+}
+
 nb::object next_batch(Loader& loader) {
     std::optional<Batch> batch;
     {
@@ -43,11 +49,7 @@ nb::object next_batch(Loader& loader) {
     nb::list inputs;
     for (Tensor& tensor : batch->inputs) inputs.append(to_python(std::move(tensor)));
     nb::list labels;
-    for (Label& label : batch->labels) {
-        nb::dict entries;
-        for (auto& [name, tensor] : label) entries[name.c_str()] = to_python(std::move(tensor));
-        labels.append(entries);
-    }
+    for (Label& label : batch->labels) labels.append(to_dict(std::move(label)));
     return nb::make_tuple(inputs, labels);
 }
 
@@ -70,6 +72,45 @@ Loader* make_loader(nb::handle dataset, const nb::list& steps, const std::string
     return new Loader(std::move(made), std::move(transforms), options);
 }
 
+//! A dataset with the transforms of its samples, one sample at a time.
+class Samples {
+  public:
+    Samples(std::unique_ptr<Dataset> dataset, Transforms transforms)
+        : dataset_(std::move(dataset)), transforms_(std::move(transforms)) {}
+    int64_t size() const { return dataset_->size(); }
+
+    nb::tuple sample(int64_t index) const {
+        if (index < 0 || index >= size())
+            throw nb::index_error(("there is no sample " + std::to_string(index)).c_str());
+        Sample sample;
+        {
+            const nb::gil_scoped_release unlocked;
+            sample = dataset_->sample(index);
+            for (const auto& transform : transforms_) transform->apply(sample);
+        }
+        nb::list inputs;
+        for (Tensor& tensor : sample.inputs) inputs.append(to_python(std::move(tensor)));
+        return nb::make_tuple(inputs, to_dict(std::move(sample.label)));
+    }
+
+  private:
+    std::unique_ptr<Dataset> dataset_;
+    Transforms transforms_;
+};
+
+// What transforms make of labels alone: the post-processing of configurations.
+nb::list transform_labels(const nb::list& labels, const nb::list& steps, const std::string& framework) {
+    const Transforms transforms = to_transforms(steps, framework);
+    nb::list changed;
+    for (Label& label : to_labels(labels)) {
+        Sample sample;
+        sample.label = std::move(label);
+        for (const auto& transform : transforms) transform->apply(sample);
+        changed.append(to_dict(std::move(sample.label)));
+    }
+    return changed;
+}
+
 }  // namespace
 
 void bind_data(nb::module_& module) {
@@ -80,6 +121,17 @@ void bind_data(nb::module_& module) {
         .def("rewind", &Loader::rewind, nb::call_guard<nb::gil_scoped_release>());
     module.def("make_loader", &make_loader, "dataset"_a, "transforms"_a, "framework"_a, "model"_a.none(),
                "options"_a);
+    nb::class_<Samples>(module, "Samples")
+        .def_prop_ro("size", &Samples::size)
+        .def("sample", &Samples::sample, "index"_a);
+    module.def(
+        "make_samples",
+        [](nb::handle dataset, const nb::list& steps, const std::string& framework) {
+            return new Samples(make_dataset(to_component(dataset, "dataset")),
+                               to_transforms(steps, framework));
+        },
+        "dataset"_a, "transforms"_a, "framework"_a);
+    module.def("transform_labels", &transform_labels, "labels"_a, "transforms"_a, "framework"_a);
     module.def("transform", &transform, "inputs"_a, "transforms"_a, "framework"_a, "index"_a);
     module.def("dataset_names", &dataset_names);
     module.def("transform_names", &transform_names);

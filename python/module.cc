@@ -56,6 +56,7 @@ NB_MODULE(_kilter, module) {
         .def_prop_ro("outputs",
                      [](const ProgramSession& session) { return describe(session.program().outputs()); })
         .def("run", &ProgramSession::run, "inputs"_a)
+        .def("inspect", &ProgramSession::inspect, "inputs"_a)
         .def(
             "bench",
             [](const ProgramSession& session, int64_t batch,
@@ -104,6 +105,7 @@ NB_MODULE(_kilter, module) {
             },
             "optimized"_a);
 
+    kilter::python::bind_config(module);
     kilter::python::bind_quantization(module);
     kilter::python::bind_tuning(module);
     kilter::python::bind_strategies(module);

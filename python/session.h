@@ -1,9 +1,13 @@
 // Session: a model as loaded, for save(), and the program made from it. ProgramSession: what runs, whoever owns it.
 #pragma once
 
+#include <optional>
+
 #include "arrays.h"
 #include "kilter/base/error.h"
+#include "kilter/config/config.h"
 #include "kilter/engine/bench.h"
+#include "kilter/engine/compare.h"
 #include "kilter/engine/program.h"
 
 namespace kilter::python {
@@ -50,6 +54,19 @@ class ProgramSession {
         return program().profile(made_up_inputs(program().inputs(), resolved));
     }
 
+    //! (operator, what it computed) in the order of the graph.
+    nb::list inspect(const nb::list& inputs) const {
+        const std::vector<Tensor> tensors = to_tensors(inputs);
+        std::vector<std::pair<std::string, Tensor>> results;
+        {
+            const nb::gil_scoped_release unlocked;
+            results = operator_results(program(), tensors);
+        }
+        nb::list list;
+        for (auto& [name, tensor] : results) list.append(nb::make_tuple(name, to_python(std::move(tensor))));
+        return list;
+    }
+
   private:
     const Program* program_;
 };
@@ -68,6 +85,11 @@ class Session : public ProgramSession {
     Program own_;
 };
 
+//! A file, a dict or None: the configuration it holds. Throws Error.
+std::optional<Config> config_of(const nb::object& config);
+
+//! What configurations say.
+void bind_config(nb::module_& module);
 //! quantize, calibrate and compare.
 void bind_quantization(nb::module_& module);
 //! Metrics by their names.

@@ -84,16 +84,20 @@ std::string word(Role role) {
 
 nb::dict space_of(const SearchSession& session) {
     const Space& space = session.search().space();
-    nb::list operators, variants;
+    nb::list operators, variants, samples;
     for (const SpaceOperator& entry : space.operators) {
         nb::list options;
         for (const OperatorPlan& plan : entry.options) options.append(to_dict(plan));
         operators.append(nb::make_tuple(entry.name, entry.op, word(entry.role), options));
     }
-    for (const Variant& variant : space.variants) variants.append(variant.name);
+    for (const Variant& variant : space.variants) {
+        variants.append(variant.name);
+        samples.append(variant.samples);
+    }
     nb::dict result;
     result["operators"] = operators;
     result["variants"] = variants;
+    result["samples"] = samples;
     result["asked_variants"] = space.asked_variants;
     return result;
 }
@@ -247,6 +251,12 @@ void bind_strategies(nb::module_& module) {
                 return self.with([&](Search& search) { return search.scores(scoring, base); });
             },
             "scoring"_a, "options"_a, "variant"_a)
+        .def(
+            "plan",
+            [](const SearchSession& self, const std::vector<int>& options, int variant) {
+                return self.search().space().plan(candidate_of(self, options, variant)).json();
+            },
+            "options"_a, "variant"_a)
         .def("gains",
              [](SearchSession& self) { return self.with([](Search& search) { return search.gains(); }); })
         .def(

@@ -1,5 +1,6 @@
 // tune, sensitivity and recover for Python. The GIL is held only while functions of the user run; what they raise passes through
 // the tuner as it is.
+#include <chrono>
 #include <random>
 
 #include <nanobind/stl/optional.h>
@@ -19,12 +20,6 @@ using namespace nb::literals;
 
 constexpr size_t kMemory = size_t{2} << 30;  // bytes of samples that are kept, and mixed
 
-// Ctrl-C reaches Python only where somebody asks for it.
-void check_signals() {
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 //! A Python object that may be called and released by any thread.
 class Callback {
   public:
@@ -37,6 +32,36 @@ class Callback {
 
   private:
     std::shared_ptr<nb::object> object_;
+};
+
+//! Ctrl-C reaches Python only where somebody asks for it, and so does news for a progress bar, though not too often.
+class Watch {
+  public:
+    explicit Watch(const std::optional<nb::callable>& working) {
+        if (working) working_.emplace(*working);
+    }
+
+    void operator()(const std::string& what, int64_t done, int64_t of) {
+        const nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!working_) return;
+        const auto now = std::chrono::steady_clock::now();
+        if (what == what_ && now - told_ < std::chrono::milliseconds(100)) return;
+        what_ = what;
+        told_ = now;
+        (**working_)(what, done, of);
+    }
+
+    //! Samples of an evaluation, which is part of what was said last.
+    void evaluated(int64_t samples) { (*this)(what_, samples, samples_); }
+    //! How many samples an evaluation has, once that is known.
+    void expect(int64_t samples) { samples_ = samples; }
+
+  private:
+    std::optional<Callback> working_;
+    std::string what_;
+    int64_t samples_ = 0;
+    std::chrono::steady_clock::time_point told_;
 };
 
 // `open` returns a function that returns (inputs, labels) as to_tensors and to_labels take them, or None at the end.
@@ -204,16 +229,30 @@ void apply_search_words(const nb::dict& words, TuneOptions& options) {
     set("threads", options.threads);
 }
 
-std::optional<Config> config_of(const nb::object& config) {
-    if (config.is_none()) return std::nullopt;
-    if (nb::isinstance<nb::dict>(config)) return make_config(to_settings(config));
-    return read_config(nb::cast<std::string>(config));
-}
-
 std::vector<Component> metrics_of(const nb::list& metrics) {
     std::vector<Component> components;
     for (const nb::handle metric : metrics) components.push_back(to_component(metric, "metric"));
     return components;
+}
+
+// What a configuration does to labels before a metric sees them, for samples that do not come from its own loader.
+std::function<BatchSource()> with_postprocess(std::function<BatchSource()> open, const Config& config) {
+    if (config.accuracy.postprocess.empty()) return open;
+    auto transforms = std::make_shared<Transforms>();
+    for (const Component& component : config.accuracy.postprocess)
+        transforms->push_back(make_transform(component, config.model.framework));
+    return [open = std::move(open), transforms]() -> BatchSource {
+        return [next = open(), transforms]() -> std::optional<Batch> {
+            std::optional<Batch> batch = next();
+            for (size_t i = 0; batch && i < batch->labels.size(); ++i) {
+                Sample sample;
+                sample.label = std::move(batch->labels[i]);
+                for (const auto& transform : *transforms) transform->apply(sample);
+                batch->labels[i] = std::move(sample.label);
+            }
+            return batch;
+        };
+    };
 }
 
 //! Where the samples of a job come from: Python objects first, then the configuration.
@@ -228,6 +267,7 @@ Sources open_sources(const Session& session, const std::optional<nb::callable>& 
     const std::vector<Port>& inputs = session.program().inputs();
     if (data) {
         sources.evaluation = batches_from(*data);
+        if (config) sources.evaluation = with_postprocess(std::move(sources.evaluation), *config);
         std::optional<std::vector<Batch>> mixed = collect(sources.evaluation());
         if (mixed) mixed = shuffled(*mixed, options.seed);
         // In the user's order nothing can be told from the first samples.
@@ -250,7 +290,8 @@ Sources open_sources(const Session& session, const std::optional<nb::callable>& 
 
 std::unique_ptr<Evaluation> make_evaluation(const std::function<BatchSource()>& source,
                                             const std::vector<Component>& asked,
-                                            const std::optional<Config>& config, int instances) {
+                                            const std::optional<Config>& config, int instances,
+                                            Watch& watch) {
     std::vector<std::unique_ptr<Metric>> metrics;
     for (const Component& metric : asked) metrics.push_back(make_metric(metric));
     EvaluationOptions options;
@@ -260,7 +301,7 @@ std::unique_ptr<Evaluation> make_evaluation(const std::function<BatchSource()>& 
         metrics = make_metrics(*config);
         options.metrics = asked_metrics(*config);
     }
-    options.progress = [](int64_t) { check_signals(); };
+    options.progress = [&watch](int64_t samples) { watch.evaluated(samples); };
     return evaluate_with(source, std::move(metrics), std::move(options));
 }
 
@@ -269,7 +310,8 @@ TunedSession* tune_session(const Session& session, const std::optional<nb::calla
                            const std::vector<bool>& higher_is_better, const std::optional<nb::callable>& data,
                            const nb::list& metrics, const nb::object& config_object, const nb::dict& words,
                            const nb::dict& quantize_words, int instances,
-                           const std::optional<nb::callable>& told) {
+                           const std::optional<nb::callable>& told,
+                           const std::optional<nb::callable>& working) {
     const std::optional<Config> config = config_of(config_object);
     TuneOptions options = config ? tune_options(*config) : TuneOptions();
     apply_search_words(words, options);
@@ -279,13 +321,15 @@ TunedSession* tune_session(const Session& session, const std::optional<nb::calla
     if (evaluate) evaluation = std::make_unique<ByPython>(*evaluate, higher_is_better);
 
     Outcome fp32;
-    options.progress.working = [](const std::string&, int64_t, int64_t) { check_signals(); };
+    Watch watch(working);
+    options.progress.working = std::ref(watch);
+    options.progress.baseline = [&](const Outcome& baseline) {
+        fp32 = baseline;
+        watch.expect(baseline.samples);
+        const nb::gil_scoped_acquire gil;
+        if (told) (*told)(python::to_dict(baseline), baseline_text(baseline));
+    };
     if (told) {
-        options.progress.baseline = [&](const Outcome& baseline) {
-            fp32 = baseline;
-            const nb::gil_scoped_acquire gil;
-            (*told)(nb::none(), baseline_text(baseline));
-        };
         options.progress.trial = [&](const Trial& trial, const Space& space, const Trial* best) {
             const std::string summary = space.summary(trial.candidate);
             const nb::gil_scoped_acquire gil;
@@ -294,17 +338,18 @@ TunedSession* tune_session(const Session& session, const std::optional<nb::calla
     }
     const nb::gil_scoped_release unlocked;
     const Sources sources = open_sources(session, calibration, data, config, !evaluate, options);
-    if (!evaluation) evaluation = make_evaluation(sources.evaluation, asked, config, instances);
+    if (!evaluation) evaluation = make_evaluation(sources.evaluation, asked, config, instances, watch);
     return new TunedSession(tune(session.model(), sources.calibration, *evaluation, options),
                             options.threads);
 }
 
 nb::list sensitivity_of(const Session& session, const nb::callable& calibration, const nb::dict& words,
-                        const nb::dict& quantize_words) {
+                        const nb::dict& quantize_words, const std::optional<nb::callable>& working) {
     TuneOptions options;
     apply_search_words(words, options);
     apply_words(quantize_words, options.quantize);
-    options.progress.working = [](const std::string&, int64_t, int64_t) { check_signals(); };
+    Watch watch(working);
+    options.progress.working = std::ref(watch);
     std::vector<Sensitivity> rows;
     {
         const nb::gil_scoped_release unlocked;
@@ -323,8 +368,9 @@ void bind_tuning(nb::module_& module) {
         .def_prop_ro("result", [](TunedSession& session) { return to_dict(session.result()); });
     module.def("tune", &tune_session, "session"_a, "calibration"_a.none(), "evaluate"_a.none(),
                "higher_is_better"_a, "data"_a.none(), "metrics"_a, "config"_a.none(), "options"_a,
-               "quantize"_a, "instances"_a, "told"_a.none());
-    module.def("sensitivity", &sensitivity_of, "session"_a, "calibration"_a, "options"_a, "quantize"_a);
+               "quantize"_a, "instances"_a, "told"_a.none(), "working"_a.none());
+    module.def("sensitivity", &sensitivity_of, "session"_a, "calibration"_a, "options"_a, "quantize"_a,
+               "working"_a.none());
     module.def(
         "recover",
         [](const std::string& workspace, int number, const Session* session, int threads) {

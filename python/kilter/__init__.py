@@ -10,8 +10,8 @@
 
 from . import data, metrics, search
 from ._kilter import Error, SearchOver, __version__
+from ._quantize import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
 from .model import InputTypeError, InputValueError, Model, Port, load
-from .quantization import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
 from .search import register_strategy, strategy_names
 from .tuning import Result, Sensitivity, recover, sensitivity, tune
 

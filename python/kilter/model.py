@@ -53,6 +53,10 @@ class Model:
         Anything that NumPy or DLPack can see as an array on the CPU will do. It is read in place when it is
         contiguous and has the right element type already; nothing is converted silently.
         """
+        results = self._session.run(self._native(inputs))
+        return {port.name: from_native(result) for port, result in zip(self._outputs, results, strict=True)}
+
+    def _native(self, inputs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         known = [port.name for port in self._inputs]
         for name in inputs:
             if name not in known:
@@ -62,9 +66,7 @@ class Model:
             raise InputValueError(
                 f"input '{missing[0]}' is missing, the model's inputs are {', '.join(known)}"
             )
-        native = [to_native(port, inputs[port.name]) for port in self._inputs]
-        results = self._session.run(native)
-        return {port.name: from_native(result) for port, result in zip(self._outputs, results, strict=True)}
+        return [to_native(port, inputs[port.name]) for port in self._inputs]
 
     def __call__(self, *inputs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """Runs the model on arrays in the order of `model.inputs`; returns one array, or a tuple."""
@@ -76,6 +78,13 @@ class Model:
         named = {port.name: array for port, array in zip(self._inputs, inputs, strict=True)}
         outputs = tuple(self.run(named).values())
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def inspect(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """What every operator of the optimized graph computes, by its name; integers as the numbers they stand for.
+
+        Give one sample at a time: of larger batches the engine may compute parts one after another, which are left out.
+        """
+        return {name: from_native(result) for name, result in self._session.inspect(self._native(inputs))}
 
     def bench(
         self,

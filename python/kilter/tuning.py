@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _kilter
+from ._quantize import QuantizedModel, Samples, Source, _model, _words
+from .batches import NativeBatch, begin, calibration_batches, labelled_batches
 from .errors import InputTypeError, InputValueError
-from .metrics import _native as _label
-from .model import Model, Port
-from .quantization import QuantizedModel, Samples, Source, _inputs, _model, _words
+from .model import Model
+from .progress import All, Calls, Lines, Listener, shown
+from .report import result_html
 from .search import Outcome, Trial, make_outcome, make_trial
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
@@ -103,6 +105,10 @@ class Result:
     def __repr__(self) -> str:
         return self._text.rstrip("\n")
 
+    def _repr_html_(self) -> str:
+        """The same table for notebooks."""
+        return result_html(self)
+
 
 def tune(
     model: Source,
@@ -127,7 +133,7 @@ def tune(
     early_rejection: bool | None = None,
     threads: int = 0,
     instances: int = 0,
-    progress: bool | Callable[[Trial], None] | None = None,
+    progress: bool | Callable[[Trial], None] | Listener | None = None,
     **quantization: Any,
 ) -> Result:
     """Finds the fastest INT8 model that keeps a promise about accuracy; there is always a result.
@@ -147,7 +153,8 @@ def tune(
     With a `workspace`, every trial is on the disk as soon as it is done, and `resume` goes on with it; an exception, Ctrl-C or
     the end of the process loses nothing. What `evaluate` or an iterable raises comes out of tune as it is.
 
-    `progress`: True prints a line for every trial, a function is called with it. `threads` is what latency is measured
+    `progress`: a bar in terminals and notebooks, and nothing elsewhere, unless you say otherwise: True prints a line for every
+    trial as well, a function is called with it, False shows nothing. `threads` is what latency is measured
     with, `instances` how many evaluations with a metric run side by side (0: one per core). Further keywords are those of
     `kilter.quantize`: algorithm, percentile, weights, scheme, mode, exclude, only, overrides, recipes, smooth_alpha, target.
 
@@ -185,23 +192,29 @@ def tune(
         config = dict(config)
     elif config is not None:
         config = os.fspath(config)
-    return Result(
-        _kilter.tune(
+    listener = _listener(progress)
+    try:
+        session = _kilter.tune(
             source._session,
             None
             if calibration is None
-            else _opener(calibration, lambda item: (_inputs(source.inputs, item), [])),
+            else _opener(calibration, lambda item: calibration_batches(source.inputs, item, _as_it_is)),
             None if evaluate is None else _evaluator(evaluate, len(higher)),
             higher,
-            None if data is None else _opener(data, lambda item: _batch(source.inputs, item)),
+            None
+            if data is None
+            else _opener(data, lambda item: labelled_batches(source.inputs, item, _as_it_is, _as_it_is)),
             _metrics(metric),
             config,
             words,
             _quantization(quantization, configured=config is not None),
             instances,
-            _teller(progress),
+            _teller(listener),
+            listener.working,
         )
-    )
+    finally:
+        listener.close()
+    return Result(session)
 
 
 def sensitivity(
@@ -211,20 +224,27 @@ def sensitivity(
     samples: int = 100,
     scoring_samples: int = 32,
     threads: int = 0,
+    progress: bool | None = None,
     **quantization: Any,
 ) -> list[Sensitivity]:
     """What each operator costs and gains on integers, worst first. Nothing is evaluated: samples need no labels.
 
     Ranges come from the first `samples` of `calibration`, errors from the first `scoring_samples`. Further keywords are those of
-    `kilter.quantize`.
+    `kilter.quantize`; `progress=False` shows no bar.
 
     >>> for row in kilter.sensitivity("model.onnx", batches)[:5]:
     ...     print(row.name, f"{row.share:.1%} of the error")
     """
     source = _model(model, 0)
     words = {"samples": _counts(samples), "scoring_samples": scoring_samples, "threads": threads}
-    opener = _opener(calibration, lambda item: (_inputs(source.inputs, item), []))
-    rows = _kilter.sensitivity(source._session, opener, words, _quantization(quantization, configured=False))
+    opener = _opener(calibration, lambda item: calibration_batches(source.inputs, item, _as_it_is))
+    listener = _listener(progress)
+    try:
+        rows = _kilter.sensitivity(
+            source._session, opener, words, _quantization(quantization, configured=False), listener.working
+        )
+    finally:
+        listener.close()
     return [Sensitivity(*row) for row in rows]
 
 
@@ -274,46 +294,25 @@ def _metrics(metric: Any) -> list[Any]:
     return [dict(entry) if isinstance(entry, Mapping) else entry for entry in entries]
 
 
-def _opener(data: Iterable[Any], convert: Callable[[Any], tuple[list[Any], list[Any]]]) -> Callable[[], Any]:
+def _opener(
+    data: Iterable[Any], convert: Callable[[Any], Iterator[NativeBatch]]
+) -> Callable[[], Callable[[], NativeBatch | None]]:
     """A function that starts the samples from the beginning: it returns one that returns the next ones, or None."""
     if isinstance(data, Mapping | str | bytes):
         raise InputTypeError("samples must come as an iterable, one item for each run")
     opened = []
 
-    def start() -> Callable[[], Any]:
-        if opened and isinstance(data, Iterator):
+    def start() -> Callable[[], NativeBatch | None]:
+        if opened and isinstance(data, Iterator) and not hasattr(data, "reset"):
             raise InputValueError(
                 "these samples are needed again, but an iterator can be read once: give a list, or another object "
                 "that can be iterated again"
             )
         opened.append(True)
-        iterator = iter(data)
-
-        def pull() -> tuple[list[Any], list[Any]] | None:
-            for item in iterator:
-                return convert(item)
-            return None
-
-        return pull
+        batches = (batch for item in begin(data) for batch in convert(item))
+        return lambda: next(batches, None)
 
     return start
-
-
-def _batch(ports: tuple[Port, ...], item: Any) -> tuple[list[Any], list[Any]]:
-    if not isinstance(item, tuple | list) or len(item) != 2:
-        raise InputTypeError("data must yield pairs: inputs and labels")
-    inputs, labels = item
-    if isinstance(inputs, list | tuple):
-        if len(inputs) != len(ports):
-            raise InputValueError(f"found {len(inputs)} inputs, the model has {len(ports)}")
-        inputs = {port.name: array for port, array in zip(ports, inputs, strict=True)}
-    entries = [label if isinstance(label, Mapping) else {"label": label} for label in labels]
-    converted = _inputs(ports, inputs)
-    native = [{name: _label(name, value) for name, value in entry.items()} for entry in entries]
-    first = converted[0][0] if len(converted[0]) == 2 else None
-    if first is not None and getattr(first, "ndim", 0) > 0 and len(first) != len(native):
-        raise InputValueError(f"{len(first)} samples came with {len(native)} labels")
-    return converted, native
 
 
 def _evaluator(evaluate: Callable[[Model], Any], figures: int) -> Callable[[Any], list[float]]:
@@ -330,14 +329,25 @@ def _evaluator(evaluate: Callable[[Model], Any], figures: int) -> Callable[[Any]
     return run
 
 
-def _teller(progress: bool | Callable[[Trial], None] | None) -> Callable[[Any, str], None] | None:
-    if progress is None or progress is False:
-        return None
+def _as_it_is(item: Any) -> Any:
+    return item
 
-    def tell(trial: dict[str, Any] | None, text: str) -> None:
-        if progress is True:
-            print(text, end="", file=sys.stderr, flush=True)
-        elif trial is not None:
-            progress(make_trial(trial))
+
+def _listener(progress: bool | Callable[[Trial], None] | Listener | None) -> Listener:
+    if isinstance(progress, Listener):
+        return progress
+    if progress is None:
+        return shown()
+    if progress is True:
+        return All(shown(), Lines(sys.stderr))
+    return Calls(progress) if progress else Listener()
+
+
+def _teller(listener: Listener) -> Callable[[dict[str, Any], str], None]:
+    def tell(entry: dict[str, Any], text: str) -> None:
+        if "number" in entry:
+            listener.trial(make_trial(entry), text)
+        else:
+            listener.baseline(make_outcome(entry), text)
 
     return tell

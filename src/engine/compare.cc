@@ -134,6 +134,28 @@ std::vector<size_t> positions(const std::vector<Port>& from, const std::vector<P
 
 }  // namespace
 
+std::vector<std::pair<std::string, Tensor>> operator_results(const Program& program,
+                                                             const std::vector<Tensor>& inputs) {
+    Recorder recorder(program.graph());
+    program.run(inputs, recorder);
+    const Results results = recorder.take();
+    std::vector<std::pair<std::string, Tensor>> list;
+    for (const auto& node : program.graph().nodes()) {
+        if (is_conversion(*node)) continue;
+        for (const Value* value : node->outputs()) {
+            const auto found = value == nullptr ? results.end() : results.find(value->name());
+            if (found == results.end() || found->second.repeated) continue;
+            Tensor tensor(DType::f32, found->second.shape);
+            std::ranges::transform(found->second.values, tensor.as_mutable<float>().begin(),
+                                   [](double element) { return static_cast<float>(element); });
+            list.emplace_back(operator_name(found->second, std::string(without_suffix(value->name()))),
+                              std::move(tensor));
+            break;  // the first result stands for the operator
+        }
+    }
+    return list;
+}
+
 struct Comparison::State {
     const Program& a;
     const Program& b;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kilter/engine/program.h"
@@ -19,6 +20,11 @@ struct Drift {
     double max_error = 0;   // largest difference of two elements
     double max_signal = 0;  // largest magnitude of the first program's elements
 };
+
+//! What each operator computed in one run, as f32 and in the order of the graph; integers as the numbers they stand for. Of batches
+//! that the engine cuts into slices nothing is known; with one sample at a time there are none.
+std::vector<std::pair<std::string, Tensor>> operator_results(const Program& program,
+                                                             const std::vector<Tensor>& inputs);
 
 class Comparison {
   public:

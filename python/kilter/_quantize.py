@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _kilter
-from .arrays import to_native
+from .batches import begin, calibration_batches
 from .errors import InputTypeError, InputValueError
-from .model import Model, Port, load
+from .model import Model, load
 
 Samples = Iterable[Any]
 Source = Model | str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -274,31 +274,20 @@ def _puller(model: Model, data: Samples, samples: int | None) -> Any:
     """A function that returns the next inputs in native form, or None at the end."""
     if isinstance(data, Mapping | str | bytes):
         raise InputTypeError("samples must come as an iterable of arrays or of mappings from names to arrays")
-    state: dict[str, Any] = {"iterator": None, "count": 0}
+    state: dict[str, Any] = {"runs": None, "count": 0}
+
+    def runs() -> Iterator[Any]:
+        for item in begin(data):
+            yield from calibration_batches(model.inputs, item, lambda inputs: inputs)
 
     def pull() -> list[tuple[Any, ...]] | None:
-        if state["iterator"] is None:
-            state["iterator"] = iter(data)
+        if state["runs"] is None:
+            state["runs"] = runs()
         if samples is not None and state["count"] >= samples:
             return None
-        for item in state["iterator"]:
+        for inputs, _ in state["runs"]:
             state["count"] += 1
-            return _inputs(model.inputs, item)
+            return inputs
         return None
 
     return pull
-
-
-def _inputs(ports: tuple[Port, ...], item: Any) -> list[tuple[Any, ...]]:
-    if not isinstance(item, Mapping):
-        if len(ports) != 1:
-            names = ", ".join(port.name for port in ports)
-            raise InputTypeError(f"a sample must map input names to arrays, the model has {names}")
-        item = {ports[0].name: item}
-    known = [port.name for port in ports]
-    for name in [*item, *known]:
-        if name not in known:
-            raise InputValueError(f"the model has no input '{name}', its inputs are {', '.join(known)}")
-        if name not in item:
-            raise InputValueError(f"input '{name}' is missing, the model's inputs are {', '.join(known)}")
-    return [to_native(port, item[port.name]) for port in ports]
