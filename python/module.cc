@@ -98,6 +98,22 @@ NB_MODULE(_kilter, module) {
                 kilter::onnx::write(session.model(), path, {.external_data = external_data});
             },
             "path"_a, "external_data"_a)
+        .def("to_bytes",
+             [](const Session& session) {
+                 std::string content;
+                 {
+                     const nb::gil_scoped_release unlocked;
+                     content = session.serialized();
+                 }
+                 return nb::bytes(content.data(), content.size());
+             })
+        .def_prop_ro("metadata",
+                     [](const Session& session) {
+                         nb::dict entries;
+                         for (const auto& [key, value] : session.model().metadata)
+                             entries[key.c_str()] = value;
+                         return entries;
+                     })
         .def(
             "graph_text",
             [](const Session& session, bool optimized) {

@@ -12,6 +12,7 @@ class QuantizedSession : public Session {
         : Session(clone(quantized.model), threads, true), quantized_(std::move(quantized)) {}
 
     const QuantizedModel& quantized() const { return quantized_; }
+    std::string serialized() const override { return onnx::write_bytes(export_model(quantized_)); }
 
   private:
     QuantizedModel quantized_;

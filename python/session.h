@@ -9,6 +9,7 @@
 #include "kilter/engine/bench.h"
 #include "kilter/engine/compare.h"
 #include "kilter/engine/program.h"
+#include "kilter/formats/onnx.h"
 
 namespace kilter::python {
 
@@ -79,6 +80,8 @@ class Session : public ProgramSession {
           own_(clone(model_), {.threads = threads, .optimize = optimize}) {}
 
     const Model& model() const { return model_; }
+    //! The file that save() writes.
+    virtual std::string serialized() const { return onnx::write_bytes(model_); }
 
   private:
     Model model_;

@@ -8,7 +8,9 @@
 >>> result = kilter.tune(model, metric="topk", data=labelled, max_loss="1%")  # the fastest that is accurate enough
 """
 
-from . import data, metrics, search
+from typing import Any
+
+from . import data, frameworks, metrics, search
 from ._kilter import Error, SearchOver, __version__
 from ._quantize import Drift, QuantizedModel, Report, Stats, calibrate, compare, quantize
 from .model import InputTypeError, InputValueError, Model, Port, load
@@ -32,6 +34,7 @@ __all__ = [
     "calibrate",
     "compare",
     "data",
+    "frameworks",
     "load",
     "metrics",
     "quantize",
@@ -42,3 +45,10 @@ __all__ = [
     "strategy_names",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """kilter.torch: imported when it is asked for, with its framework."""
+    if name not in frameworks.names():
+        raise AttributeError(f"module 'kilter' has no attribute '{name}'")
+    return frameworks.module(name)

@@ -9,10 +9,12 @@ from typing import Any
 from . import _kilter
 from .batches import begin, calibration_batches
 from .errors import InputTypeError, InputValueError
-from .model import Model, load
+from .frameworks import Opened, open_model
+from .model import Model
 
 Samples = Iterable[Any]
-Source = Model | str | os.PathLike[str] | bytes | bytearray | memoryview
+#: A kilter.Model, an ONNX file, its bytes, an onnx.ModelProto, or a model of a framework (kilter.frameworks).
+Source = Any
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,8 @@ def quantize(
     plan: Mapping[str, Any] | None = None,
     threads: int = 0,
     instances: int = 1,
-) -> QuantizedModel:
-    """Quantizes a model (or the file it is in) to INT8.
+) -> Any:
+    """Quantizes a model (or the file it is in) to INT8: a QuantizedModel. A framework's model comes back as one of its own.
 
     `calibration` yields inputs, one run each: an array, or a mapping of names to arrays. It is read one item at a
     time and never collected; `samples` stops after so many items. `stats` from `kilter.calibrate` replaces it.
@@ -186,19 +188,19 @@ def quantize(
         target=target,
         plan=plan,
     )
-    source = _model(model, threads)
     if calibration is None and stats is None:
         raise InputValueError("quantize needs calibration samples, or stats from kilter.calibrate")
+    source = open_model(model, calibration, threads)
     first = second = None
     if calibration is not None:
-        first = _puller(source, calibration, samples)
+        first = _puller(source, source.samples, samples)
         # An iterator can be read once only; recipes that calibrate twice say so when they find no second way.
         if not isinstance(calibration, Iterator):
-            second = _puller(source, calibration, samples)
+            second = _puller(source, source.samples, samples)
     native = stats._native if stats is not None else None
-    return QuantizedModel(
-        _kilter.quantize(source._session, first, second, native, words, threads, _positive(instances))
-    )
+    session = source.model._session
+    quantized = _kilter.quantize(session, first, second, native, words, threads, _positive(instances))
+    return source.wrap(QuantizedModel(quantized))
 
 
 def calibrate(
@@ -216,29 +218,25 @@ def calibrate(
     They serve every algorithm, plan and granularity: `kilter.quantize(model, stats=stats, algorithm="kl")`.
     `recipes` and `target` must be those of the quantization: equalization changes weights before calibration.
     """
-    source = _model(model, threads)
+    source = open_model(model, data, threads)
     words = _words(recipes=recipes, target=target)
-    return Stats(
-        _kilter.calibrate(
-            source._session, _puller(source, data, samples), words, threads, _positive(instances)
-        )
-    )
+    pull = _puller(source, source.samples, samples)
+    return Stats(_kilter.calibrate(source.model._session, pull, words, threads, _positive(instances)))
 
 
 def compare(
     a: Source, b: Source, data: Samples, *, samples: int | None = None, threads: int = 0
 ) -> list[Drift]:
     """Runs both models on `data` and says how far apart they are: outputs first, then operators, worst first."""
-    first, second = _model(a, threads), _model(b, threads)
-    outputs, operators = _kilter.compare(first._session, second._session, _puller(first, data, samples))
+    first = open_model(a, data, threads)
+    second = open_model(b, first.samples, threads)
+    outputs, operators = _kilter.compare(
+        first.model._session, second.model._session, _puller(first, second.samples, samples)
+    )
     return [
         *(Drift(name, "output", *figures) for name, _, *figures in outputs),
         *(Drift(*entry) for entry in operators),
     ]
-
-
-def _model(model: Source, threads: int) -> Model:
-    return model if isinstance(model, Model) else load(model, threads=threads)
 
 
 def _positive(instances: int) -> int:
@@ -270,7 +268,7 @@ def _words(**given: Any) -> dict[str, Any]:
     return words
 
 
-def _puller(model: Model, data: Samples, samples: int | None) -> Any:
+def _puller(source: Opened, data: Samples, samples: int | None) -> Any:
     """A function that returns the next inputs in native form, or None at the end."""
     if isinstance(data, Mapping | str | bytes):
         raise InputTypeError("samples must come as an iterable of arrays or of mappings from names to arrays")
@@ -278,7 +276,7 @@ def _puller(model: Model, data: Samples, samples: int | None) -> Any:
 
     def runs() -> Iterator[Any]:
         for item in begin(data):
-            yield from calibration_batches(model.inputs, item, lambda inputs: inputs)
+            yield from calibration_batches(source.model.inputs, item, source.inputs)
 
     def pull() -> list[tuple[Any, ...]] | None:
         if state["runs"] is None:

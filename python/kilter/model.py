@@ -113,6 +113,15 @@ class Model:
         """Writes the model, as it was loaded, as an ONNX file; never leaves half of one."""
         self._session.save(os.fspath(path), external_data)
 
+    def to_bytes(self) -> bytes:
+        """The content of the file that `save` writes."""
+        return self._session.to_bytes()
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says about itself."""
+        return self._session.metadata
+
     def graph_text(self, *, optimized: bool = False) -> str:
         """The graph in readable form, one line per operator: as loaded, or as it runs."""
         return self._session.graph_text(optimized)
@@ -124,18 +133,20 @@ class Model:
         return f"<kilter.Model ({ports(self._inputs)}) -> ({ports(self._outputs)})>"
 
 
-def load(
-    model: str | os.PathLike[str] | bytes | bytearray | memoryview, *, threads: int = 0, optimize: bool = True
-) -> Model:
-    """Loads an ONNX model from a file, or from its bytes.
+def load(model: Any, *, threads: int = 0, optimize: bool = True) -> Model:
+    """Loads an ONNX model: a file, its bytes, or an onnx.ModelProto.
 
     `threads` is how many one run uses; 0 means all cores that this process may use. `optimize=False` runs the
     operators one by one as the file has them.
     """
     if threads < 0:
         raise InputValueError(f"threads must not be negative, found {threads}")
+    if type(model).__name__ == "ModelProto":
+        model = model.SerializeToString()
     if isinstance(model, bytes | bytearray | memoryview):
         return Model(_kilter.load_bytes(bytes(model), threads, optimize))
+    if not isinstance(model, str | os.PathLike):
+        raise InputTypeError(f"a {type(model).__name__} is no model that kilter knows")
     path = os.fspath(model)
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file '{path}'")

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _kilter
-from ._quantize import QuantizedModel, Samples, Source, _model, _words
+from ._quantize import QuantizedModel, Samples, Source, _words
 from .batches import NativeBatch, begin, calibration_batches, labelled_batches
 from .errors import InputTypeError, InputValueError
+from .frameworks import Opened, open_model
 from .model import Model
 from .progress import All, Calls, Lines, Listener, shown
 from .report import result_html
@@ -25,15 +26,19 @@ from .search import Outcome, Trial, make_outcome, make_trial
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
 
+_LENT = "a model under evaluation cannot be saved: kilter.recover builds any trial again"
+
 
 class TrialModel(Model):
     """A model under evaluation. It can be run until the evaluation function returns."""
 
     def save(self, path: str | os.PathLike[str], *, external_data: bool = False) -> None:
         """Not for a model that is only lent."""
-        raise InputValueError(
-            "a model under evaluation cannot be saved: kilter.recover builds any trial again"
-        )
+        raise InputValueError(_LENT)
+
+    def to_bytes(self) -> bytes:
+        """Not for a model that is only lent."""
+        raise InputValueError(_LENT)
 
     def graph_text(self, *, optimized: bool = False) -> str:
         """Not for a model that is only lent."""
@@ -68,10 +73,12 @@ class Sensitivity:
 class Result:
     """What `kilter.tune` found. Printing it shows the table that the command prints."""
 
-    def __init__(self, session: _kilter.TunedSession):
+    def __init__(self, session: _kilter.TunedSession, source: Opened):
         entries = session.result
         #: The best model that keeps the promise; when none does, the most accurate one.
-        self.model = QuantizedModel(session)
+        self.quantized = QuantizedModel(session)
+        #: The same as what was given: a framework's model for a framework's model, otherwise `quantized`.
+        self.model: Any = source.wrap(self.quantized)
         #: Is the promise kept?
         self.met: bool = entries["met"]
         #: FP32.
@@ -96,11 +103,11 @@ class Result:
     @property
     def plan(self) -> dict[str, Any]:
         """The plan of the best model: edit it and give it to `kilter.quantize(..., plan=...)`."""
-        return self.model.plan
+        return self.quantized.plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the best model as an ONNX file with QuantizeLinear and DequantizeLinear."""
-        self.model.save(path)
+        self.quantized.save(path)
 
     def __repr__(self) -> str:
         return self._text.rstrip("\n")
@@ -114,7 +121,7 @@ def tune(
     model: Source,
     calibration: Samples | None = None,
     *,
-    evaluate: Callable[[Model], float | Sequence[float]] | None = None,
+    evaluate: Callable[[Any], float | Sequence[float]] | None = None,
     higher_is_better: bool | Sequence[bool] = True,
     metric: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
     data: Iterable[tuple[Any, Any]] | None = None,
@@ -161,13 +168,18 @@ def tune(
     >>> result = kilter.tune("model.onnx", metric="topk", data=batches, max_loss="0.5%", exclude="head")
     >>> result.met, result.best.accuracy, [entry.name for entry in result.spared]
     """
-    source = _model(model, 0)
     if evaluate is not None and (metric is not None or data is not None):
         raise InputValueError("tune takes evaluate, or metric and data, not both")
     if evaluate is None and config is None and (metric is None or data is None):
         raise InputValueError("tune needs evaluate, or metric and data, or config, to measure accuracy")
     if evaluate is not None and calibration is None and config is None:
         raise InputValueError("tune with an evaluation function needs calibration samples")
+    if calibration is None:
+        source = open_model(model, data, labelled=True)
+        data = source.samples
+    else:
+        source = open_model(model, calibration)
+        calibration = source.samples
     higher = [higher_is_better] if isinstance(higher_is_better, bool) else list(higher_is_better)
     words = {
         "max_loss": None if max_loss is None else str(max_loss),
@@ -192,18 +204,19 @@ def tune(
         config = dict(config)
     elif config is not None:
         config = os.fspath(config)
+    ports = source.model.inputs
     listener = _listener(progress)
     try:
         session = _kilter.tune(
-            source._session,
+            source.model._session,
             None
             if calibration is None
-            else _opener(calibration, lambda item: calibration_batches(source.inputs, item, _as_it_is)),
-            None if evaluate is None else _evaluator(evaluate, len(higher)),
+            else _opener(calibration, lambda item: calibration_batches(ports, item, source.inputs)),
+            None if evaluate is None else _evaluator(evaluate, len(higher), source),
             higher,
             None
             if data is None
-            else _opener(data, lambda item: labelled_batches(source.inputs, item, _as_it_is, _as_it_is)),
+            else _opener(data, lambda item: labelled_batches(ports, item, source.inputs, source.arrays)),
             _metrics(metric),
             config,
             words,
@@ -214,7 +227,7 @@ def tune(
         )
     finally:
         listener.close()
-    return Result(session)
+    return Result(session, source)
 
 
 def sensitivity(
@@ -235,13 +248,15 @@ def sensitivity(
     >>> for row in kilter.sensitivity("model.onnx", batches)[:5]:
     ...     print(row.name, f"{row.share:.1%} of the error")
     """
-    source = _model(model, 0)
+    source = open_model(model, calibration)
     words = {"samples": _counts(samples), "scoring_samples": scoring_samples, "threads": threads}
-    opener = _opener(calibration, lambda item: calibration_batches(source.inputs, item, _as_it_is))
+    ports = source.model.inputs
+    opener = _opener(source.samples, lambda item: calibration_batches(ports, item, source.inputs))
     listener = _listener(progress)
     try:
+        session = source.model._session
         rows = _kilter.sensitivity(
-            source._session, opener, words, _quantization(quantization, configured=False), listener.working
+            session, opener, words, _quantization(quantization, configured=False), listener.working
         )
     finally:
         listener.close()
@@ -263,7 +278,7 @@ def recover(
     """
     if number is not None and number < 1:
         raise InputValueError(f"trials count from 1, found {number}")
-    session = None if model is None else _model(model, 0)._session
+    session = None if model is None else open_model(model, None).model._session
     return QuantizedModel(_kilter.recover(os.fspath(workspace), number or 0, session, threads))
 
 
@@ -315,9 +330,9 @@ def _opener(
     return start
 
 
-def _evaluator(evaluate: Callable[[Model], Any], figures: int) -> Callable[[Any], list[float]]:
+def _evaluator(evaluate: Callable[[Any], Any], figures: int, source: Opened) -> Callable[[Any], list[float]]:
     def run(session: _kilter.ProgramSession) -> list[float]:
-        found = evaluate(TrialModel(session))
+        found = evaluate(source.wrap(TrialModel(session)))
         several = isinstance(found, list | tuple) or getattr(found, "ndim", 0) > 0
         values = list(found) if several else [found]
         if len(values) != figures:
@@ -327,10 +342,6 @@ def _evaluator(evaluate: Callable[[Model], Any], figures: int) -> Callable[[Any]
         return [float(value) for value in values]
 
     return run
-
-
-def _as_it_is(item: Any) -> Any:
-    return item
 
 
 def _listener(progress: bool | Callable[[Trial], None] | Listener | None) -> Listener:

@@ -1,0 +1,119 @@
+"""Frameworks: their models go in, and come out running on kilter's engine. None is imported before its models come.
+
+>>> bridge = kilter.frameworks.bridge_for(module)  # None for what kilter.load reads
+>>> fp32 = bridge.load(module, first_batch)  # a kilter.Model
+>>> outputs = fp32.run(bridge.feeds(another_batch))
+>>> module8 = bridge.wrap(kilter.quantize(fp32, map(bridge.feeds, batches)), module)  # takes and gives what the original does
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import chain
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..batches import begin
+from ..errors import InputTypeError, InputValueError
+from ..model import Model, load
+
+__all__ = ["Bridge", "bridge_for", "module", "names", "open_model"]
+
+
+class Bridge(Protocol):
+    """Between one model of a framework and kilter. It remembers from `load` what samples look like."""
+
+    name: str
+
+    @staticmethod
+    def accepts(model: Any) -> bool:
+        """Can it take this object? Called only when the object's class comes from the framework."""
+        ...
+
+    def load(self, model: Any, example: Any) -> Model:
+        """The model in FP32. `example` holds the inputs of one call, as a data loader yields them."""
+        ...
+
+    def arrays(self, item: Any) -> Any:
+        """The item with NumPy arrays in place of the framework's tensors; memory is shared where that is possible."""
+        ...
+
+    def feeds(self, item: Any) -> dict[str, np.ndarray]:
+        """The inputs of one call by their names in the loaded model."""
+        ...
+
+    def wrap(self, model: Model, original: Any) -> Any:
+        """An object of the framework that runs `model`, and is called as `original` is."""
+        ...
+
+
+#: The package whose classes a model is made of: the module with the bridge, which has to be called `Bridge`.
+_MODULES = {"torch": "kilter.frameworks.torch"}
+
+
+def names() -> list[str]:
+    """The frameworks there are bridges for."""
+    return list(_MODULES)
+
+
+def module(name: str) -> ModuleType:
+    """The module with the bridge to a framework, which is imported now: kilter.torch."""
+    return import_module(_MODULES[name])
+
+
+def bridge_for(model: Any) -> Bridge | None:
+    """A new bridge for this model; None when it belongs to no framework."""
+    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    for package in _MODULES:
+        if package in packages:
+            bridge = module(package).Bridge
+            if bridge.accepts(model):
+                return bridge()
+    return None
+
+
+class Opened:
+    """A model that was given in any form, and its samples."""
+
+    def __init__(self, model: Any, samples: Iterable[Any] | None, threads: int, *, labelled: bool = False):
+        self.samples = samples
+        self._given = model
+        self._bridge = None if isinstance(model, Model) else bridge_for(model)
+        if self._bridge is None:
+            self.model: Model = model if isinstance(model, Model) else load(model, threads=threads)
+            return
+        if samples is None:
+            raise InputValueError(
+                f"a model of {self._bridge.name} needs samples that show what its inputs look like"
+            )
+        example, self.samples = _peek(samples)
+        self.model = self._bridge.load(model, example[0] if labelled and len(example) == 2 else example)
+
+    def inputs(self, item: Any) -> Any:
+        """The inputs of one run as `Model.run` takes them."""
+        return item if self._bridge is None else self._bridge.feeds(item)
+
+    def arrays(self, item: Any) -> Any:
+        """The same for what is no input: labels."""
+        return item if self._bridge is None else self._bridge.arrays(item)
+
+    def wrap(self, model: Model) -> Any:
+        """What the user gets in place of the model that was given."""
+        return model if self._bridge is None else self._bridge.wrap(model, self._given)
+
+
+def open_model(
+    model: Any, samples: Iterable[Any] | None, threads: int = 0, *, labelled: bool = False
+) -> Opened:
+    """Loads a model in any form. Samples show a framework how to export it; `labelled` ones are (inputs, labels)."""
+    return Opened(model, samples, threads, labelled=labelled)
+
+
+def _peek(samples: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
+    """The first item, and all of them: what can be read only once loses nothing."""
+    iterator = begin(samples)
+    for first in iterator:
+        once = isinstance(samples, Iterator) and not hasattr(samples, "reset")
+        return first, chain([first], iterator) if once else samples
+    raise InputTypeError("there are no samples")
