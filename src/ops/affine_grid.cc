@@ -5,8 +5,7 @@
 #include "ops/numeric.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::affine_grid_op {
 
 Dims grid_dims(const std::optional<Dims>& theta, const Dims& size) {
     require(size.size() == 4 || size.size() == 5,
@@ -87,5 +86,4 @@ KILTER_OP({.name = "AffineGrid",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::affine_grid_op

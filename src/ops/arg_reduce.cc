@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::arg_reduce_op {
 
 size_t axis_of(const Attributes& attributes, int64_t rank) {
     require(rank > 0, "a scalar has no axis to search");
@@ -79,5 +78,4 @@ const std::vector<AttributeSpec> kAttributes{{"axis", AttributeKind::integer},
 KILTER_OP({.name = "ArgMax", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "ArgMin", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::arg_reduce_op

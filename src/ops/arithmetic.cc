@@ -6,8 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::arithmetic_op {
 
 // Unsigned arithmetic wraps where signed overflow would be undefined.
 int64_t wrap_add(int64_t a, int64_t b) {
@@ -94,5 +93,4 @@ KILTER_OP({.name = "Mod",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::arithmetic_op

@@ -7,8 +7,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::attention_op {
 
 constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
@@ -272,5 +271,4 @@ KILTER_OP({.name = "Attention",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::attention_op

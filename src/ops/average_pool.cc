@@ -1,8 +1,7 @@
 // AveragePool: the mean of each window, over its real elements or, with count_include_pad, over the padding too.
 #include "ops/pool.h"
 
-namespace kilter {
-namespace {
+namespace kilter::average_pool_op {
 
 // Taps that lie in the input or its declared padding; what ceil_mode looks at beyond that is never counted.
 int64_t padded_taps(const Pool& pool, const Triple& start) {
@@ -41,5 +40,4 @@ KILTER_OP({.name = "AveragePool",
            .infer = infer_pool,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::average_pool_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::batch_normalization_op {
 
 void check(const std::optional<Dims>& x, const std::array<std::optional<Dims>, 4>& vectors) {
     constexpr std::array<std::string_view, 4> kNames{"scale", "the bias", "the mean", "the variance"};
@@ -82,5 +81,4 @@ KILTER_OP({.name = "BatchNormalization",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::batch_normalization_op

@@ -9,8 +9,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::cast_op {
 
 // Numbers as Python's str() of NumPy scalars writes them, which is what ONNX asks for.
 std::string number_text(const Tensor& x, int64_t index) {
@@ -148,5 +147,4 @@ KILTER_OP({.name = "BitCast",
            .infer = infer_bit_cast,
            .kernel = bit_cast});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::cast_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::causal_conv_with_state_op {
 
 Dims state_dims(const Dims& x, const Dims& weights, const std::optional<Dims>& bias,
                 const std::optional<Dims>& past) {
@@ -80,5 +79,4 @@ KILTER_OP({.name = "CausalConvWithState",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::causal_conv_with_state_op

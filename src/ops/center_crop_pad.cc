@@ -6,8 +6,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::center_crop_pad_op {
 
 std::vector<size_t> axes_of(const Attributes& attributes, size_t rank) {
     std::vector<size_t> axes;
@@ -71,5 +70,4 @@ KILTER_OP({.name = "CenterCropPad",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::center_crop_pad_op

@@ -6,8 +6,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::clip_op {
 
 void infer(InferContext& context) {
     for (const size_t bound : {size_t{1}, size_t{2}}) {
@@ -66,5 +65,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Clip", .min_inputs = 1, .max_inputs = 3, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::clip_op

@@ -5,8 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::col2im_op {
 
 struct Geometry {
     Shape image, block, strides, dilations, begins;
@@ -112,5 +111,4 @@ KILTER_OP({.name = "Col2Im",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::col2im_op

@@ -5,8 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::comparison_op {
 
 #define COMPARISON(symbol)                                                \
     BinaryFunction {                                                      \
@@ -69,5 +68,4 @@ KILTER_OP({.name = "Greater", .min_inputs = 2, .max_inputs = 2, .infer = infer, 
 KILTER_OP({.name = "LessOrEqual", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "GreaterOrEqual", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::comparison_op

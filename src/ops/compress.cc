@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::compress_op {
 
 void infer(InferContext& context) {
     if (!context.attributes().has("axis")) return context.set_output(0, context.dtype(0), {Dim()});
@@ -55,5 +54,4 @@ KILTER_OP({.name = "Compress",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::compress_op

@@ -5,8 +5,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::concat_op {
 
 size_t axis_of(const Attributes& attributes, int64_t rank) {
     require(rank > 0, "scalars cannot be concatenated");
@@ -96,5 +95,4 @@ KILTER_OP({.name = "Concat",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::concat_op

@@ -6,8 +6,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::constant_op {
 
 // Exactly one of the attributes holds the value.
 Tensor value_of(const Attributes& attributes) {
@@ -94,5 +93,4 @@ KILTER_OP({.name = "ConstantOfShape",
            .infer = infer_constant_of_shape,
            .kernel = constant_of_shape});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::constant_op

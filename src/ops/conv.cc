@@ -3,8 +3,7 @@
 #include "ops/numeric.h"
 #include "ops/post_ops.h"
 
-namespace kilter {
-namespace {
+namespace kilter::conv_op {
 
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "the weights");
@@ -64,5 +63,4 @@ KILTER_OP({.name = "Conv",
            .infer = fused_infer,
            .kernel = fused_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::conv_op

@@ -4,8 +4,7 @@
 #include "ops/numeric.h"
 #include "ops/quantized.h"
 
-namespace kilter {
-namespace {
+namespace kilter::conv_integer_op {
 
 void infer(InferContext& context, size_t weights, size_t bias, DType dtype) {
     if (!context.shape(0) || !context.shape(weights)) return context.set_output(0, dtype);
@@ -71,5 +70,4 @@ KILTER_OP({.name = "QLinearConv",
            .infer = linear_infer,
            .kernel = linear_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::conv_integer_op

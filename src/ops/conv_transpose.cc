@@ -3,8 +3,7 @@
 #include "ops/numeric.h"
 #include "ops/post_ops.h"
 
-namespace kilter {
-namespace {
+namespace kilter::conv_transpose_op {
 
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "the weights");
@@ -68,5 +67,4 @@ KILTER_OP({.name = "ConvTranspose",
            .infer = fused_infer,
            .kernel = fused_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::conv_transpose_op

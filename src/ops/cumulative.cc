@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::cumulative_op {
 
 void infer(InferContext& context) { context.same_as_input(); }
 
@@ -70,5 +69,4 @@ KILTER_OP({.name = "CumProd",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::cumulative_op

@@ -5,8 +5,7 @@
 #include "ops/convolution.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::deform_conv_op {
 
 int64_t offset_groups(const Attributes& attributes, const Dim& channels) {
     const int64_t groups = attributes.get_int("offset_group", 1);
@@ -121,5 +120,4 @@ KILTER_OP({.name = "DeformConv",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::deform_conv_op

@@ -4,8 +4,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::depth_space_op {
 
 int64_t block_of(const Attributes& attributes) {
     const int64_t block = attributes.get_int("blocksize");
@@ -89,5 +88,4 @@ const std::vector<AttributeSpec> kAttributes{{"blocksize", AttributeKind::intege
 KILTER_OP({.name = "DepthToSpace", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "SpaceToDepth", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::depth_space_op

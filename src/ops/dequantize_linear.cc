@@ -4,8 +4,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/quantization_granularity.h"
 
-namespace kilter {
-namespace {
+namespace kilter::dequantize_linear_op {
 
 DType result_dtype(const Attributes& attributes, DType scale) {
     const int64_t code = attributes.get_int("output_dtype", 0);
@@ -48,5 +47,4 @@ KILTER_OP({.name = "DequantizeLinear",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::dequantize_linear_op

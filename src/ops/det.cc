@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::det_op {
 
 void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
@@ -52,5 +51,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Det", .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::det_op

@@ -2,8 +2,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::dropout_op {
 
 void infer(InferContext& context) {
     context.same_as_input();
@@ -33,5 +32,4 @@ KILTER_OP({.name = "Dropout",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::dropout_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::dynamic_quantize_linear_op {
 
 void infer(InferContext& context) {
     ValueType type = context.input(0);
@@ -41,5 +40,4 @@ void kernel(KernelContext& context) {
 KILTER_OP(
     {.name = "DynamicQuantizeLinear", .min_outputs = 3, .max_outputs = 3, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::dynamic_quantize_linear_op

@@ -7,8 +7,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::einsum_op {
 
 // A label is a letter, or kEllipsis + i for the i-th axis from the right that an ellipsis stands for.
 using Labels = std::vector<int>;
@@ -212,5 +211,4 @@ KILTER_OP({.name = "Einsum",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::einsum_op

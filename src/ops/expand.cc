@@ -4,8 +4,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::expand_op {
 
 void infer(InferContext& context) {
     const std::optional<Dims> target = context.shape_data(1);
@@ -51,5 +50,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Expand", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::expand_op

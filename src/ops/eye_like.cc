@@ -4,8 +4,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::eye_like_op {
 
 DType result_dtype(const Attributes& attributes, DType own) {
     return attributes.has("dtype") ? dtype_from_onnx(attributes.get_int("dtype")) : own;
@@ -35,5 +34,4 @@ KILTER_OP({.name = "EyeLike",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::eye_like_op

@@ -3,8 +3,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::flatten_op {
 
 // Unlike other axes, this one may equal the rank.
 size_t split_axis(const Attributes& attributes, int64_t rank) {
@@ -32,5 +31,4 @@ void kernel(KernelContext& context) {
 KILTER_OP(
     {.name = "Flatten", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::flatten_op

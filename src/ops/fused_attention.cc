@@ -6,8 +6,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fused_attention_op {
 
 Dims attention_dims(const Attributes& attributes, const Dims& q, const Dims& k, const Dims& v,
                     const std::optional<Dims>& mask) {
@@ -72,5 +71,4 @@ KILTER_OP({.name = "Attention",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fused_attention_op

@@ -5,8 +5,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::gather_op {
 
 size_t axis_of(const Attributes& attributes, int64_t rank) {
     require(rank > 0, "the data to gather from is a scalar");
@@ -75,5 +74,4 @@ KILTER_OP({.name = "Gather",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::gather_op

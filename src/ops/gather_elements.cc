@@ -5,8 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::gather_elements_op {
 
 void infer(InferContext& context) {
     ValueType type;
@@ -56,5 +55,4 @@ KILTER_OP({.name = "GatherElements",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::gather_elements_op

@@ -6,8 +6,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::gather_nd_op {
 
 template <class Dimension>
 std::vector<Dimension> gathered(const std::vector<Dimension>& data, const std::vector<Dimension>& indices,
@@ -83,5 +82,4 @@ KILTER_OP({.name = "GatherND",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::gather_nd_op

@@ -4,8 +4,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::gemm_op {
 
 Dims gemm_dims(const Attributes& attributes, Dims a, Dims b, const std::optional<Dims>& c) {
     require(a.size() == 2 && b.size() == 2, "A and B must be matrices, found {} and {}", to_string(a),
@@ -65,5 +64,4 @@ KILTER_OP({.name = "Gemm",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::gemm_op

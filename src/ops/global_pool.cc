@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::global_pool_op {
 
 Dims global_dims(const Dims& x) {
     require(x.size() >= 2, "the input must have shape [N, C, …], found {}", to_string(x));
@@ -62,5 +61,4 @@ KILTER_OP({.name = "GlobalMaxPool", .infer = infer, .kernel = maximum});
 KILTER_OP(
     {.name = "GlobalLpPool", .attributes = {{"p", AttributeKind::integer}}, .infer = infer, .kernel = norm});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::global_pool_op

@@ -5,8 +5,7 @@
 #include "ops/numeric.h"
 #include "ops/window.h"
 
-namespace kilter {
-namespace {
+namespace kilter::grid_sample_op {
 
 enum class Padding { zeros, border, reflection };
 
@@ -162,5 +161,4 @@ KILTER_OP({.name = "GridSample",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::grid_sample_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::group_normalization_op {
 
 void check(const Dims& x, const std::optional<Dims>& scale, const std::optional<Dims>& bias) {
     require(x.size() >= 2, "the input must have shape [N, C, …], found {}", to_string(x));
@@ -83,5 +82,4 @@ KILTER_OP({.name = "GroupNormalization",
            .infer = group_infer,
            .kernel = group_normalization});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::group_normalization_op

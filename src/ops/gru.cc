@@ -1,8 +1,7 @@
 // GRU: update and reset gates (z, r) around a candidate state.
 #include "ops/recurrent.h"
 
-namespace kilter {
-namespace {
+namespace kilter::gru_op {
 
 void step(const RecurrentWeights& weights, const Attributes& attributes, const double* x,
           std::vector<double>& h, std::vector<double>&) {
@@ -39,5 +38,4 @@ KILTER_OP({.name = "GRU",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::gru_op

@@ -2,8 +2,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::identity_op {
 
 void infer(InferContext& context) {
     context.same_as_input();
@@ -14,5 +13,4 @@ void kernel(KernelContext& context) { context.set_output(0, context.input(0)); }
 
 KILTER_OP({.name = "Identity", .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::identity_op

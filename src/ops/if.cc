@@ -3,8 +3,7 @@
 #include "base/fail.h"
 #include "ops/control_flow.h"
 
-namespace kilter {
-namespace {
+namespace kilter::if_op {
 
 void infer(InferContext& context) {
     const Graph& then_branch = *context.attributes().get_graph("then_branch");
@@ -36,5 +35,4 @@ KILTER_OP({.name = "If",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::if_op

@@ -5,8 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::layer_normalization_op {
 
 size_t first_axis(const Attributes& attributes, size_t rank) {
     return static_cast<size_t>(normalize_axis(attributes.get_int("axis", -1), static_cast<int64_t>(rank)));
@@ -124,5 +123,4 @@ KILTER_OP({.name = "RMSNormalization",
            .infer = infer,
            .kernel = rms_normalization});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::layer_normalization_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::linear_attention_op {
 
 struct Rule {
     bool gated = false, delta = false;
@@ -160,5 +159,4 @@ KILTER_OP({.name = "LinearAttention",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::linear_attention_op

@@ -2,8 +2,7 @@
 #include "base/fail.h"
 #include "ops/elementwise.h"
 
-namespace kilter {
-namespace {
+namespace kilter::logical_op {
 
 bool is_logical(const Node& node) { return node.is("And") || node.is("Or") || node.is("Xor"); }
 
@@ -60,5 +59,4 @@ KILTER_OP({.name = "BitShift",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::logical_op

@@ -8,8 +8,7 @@
 #include "base/fail.h"
 #include "ops/control_flow.h"
 
-namespace kilter {
-namespace {
+namespace kilter::loop_op {
 
 size_t carried_count(size_t inputs) { return inputs > 2 ? inputs - 2 : 0; }
 
@@ -90,5 +89,4 @@ KILTER_OP({.name = "Loop",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::loop_op

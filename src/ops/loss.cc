@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::loss_op {
 
 std::string reduction_of(const Attributes& attributes) {
     std::string reduction = attributes.get_string("reduction", "mean");
@@ -98,5 +97,4 @@ KILTER_OP({.name = "SoftmaxCrossEntropyLoss",
            .infer = infer,
            .kernel = cross_entropy});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::loss_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::lp_normalization_op {
 
 void check(const Attributes& attributes, int64_t rank) {
     const int64_t p = attributes.get_int("p", 2);
@@ -46,5 +45,4 @@ KILTER_OP({.name = "LpNormalization",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::lp_normalization_op

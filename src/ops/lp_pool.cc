@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/pool.h"
 
-namespace kilter {
-namespace {
+namespace kilter::lp_pool_op {
 
 void kernel(KernelContext& context) {
     const int64_t p = context.attributes().get_int("p", 2);
@@ -30,5 +29,4 @@ KILTER_OP({.name = "LpPool",
            .infer = infer_pool,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::lp_pool_op

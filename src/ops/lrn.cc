@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::lrn_op {
 
 int64_t window_size(const Attributes& attributes, size_t rank) {
     const int64_t size = attributes.get_int("size");
@@ -55,5 +54,4 @@ KILTER_OP({.name = "LRN",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::lrn_op

@@ -1,8 +1,7 @@
 // LSTM: input, output and forget gates (i, o, f) around a cell state, with optional peepholes.
 #include "ops/recurrent.h"
 
-namespace kilter {
-namespace {
+namespace kilter::lstm_op {
 
 void step(const RecurrentWeights& weights, const Attributes& attributes, const double* x,
           std::vector<double>& h, std::vector<double>& c) {
@@ -40,5 +39,4 @@ KILTER_OP({.name = "LSTM",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::lstm_op

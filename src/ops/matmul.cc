@@ -4,8 +4,7 @@
 #include "ops/post_ops.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::matmul_op {
 
 void infer(InferContext& context) {
     require_same_dtype(context.dtype(0), context.dtype(1), "the second operand");
@@ -83,5 +82,4 @@ KILTER_OP({.name = "MatMul",
            .infer = fused_infer,
            .kernel = fused_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::matmul_op

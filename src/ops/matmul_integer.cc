@@ -4,8 +4,7 @@
 #include "ops/product.h"
 #include "ops/quantized.h"
 
-namespace kilter {
-namespace {
+namespace kilter::matmul_integer_op {
 
 void infer(InferContext& context, size_t b, DType dtype) {
     if (!context.shape(0) || !context.shape(b)) return context.set_output(0, dtype);
@@ -53,5 +52,4 @@ KILTER_OP({.name = "QLinearMatMul",
            .infer = linear_infer,
            .kernel = linear_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::matmul_integer_op

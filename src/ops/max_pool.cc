@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/pool.h"
 
-namespace kilter {
-namespace {
+namespace kilter::max_pool_op {
 
 void infer(InferContext& context) {
     infer_pool(context);
@@ -66,5 +65,4 @@ KILTER_OP({.name = "MaxPool",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::max_pool_op

@@ -5,8 +5,7 @@
 #include "ops/numeric.h"
 #include "ops/window.h"
 
-namespace kilter {
-namespace {
+namespace kilter::max_roi_pool_op {
 
 Dims roi_dims(const Attributes& attributes, const Dims& x, const std::optional<Dims>& rois) {
     const std::vector<int64_t> pooled = attributes.get_ints("pooled_shape");
@@ -82,5 +81,4 @@ KILTER_OP({.name = "MaxRoiPool",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::max_roi_pool_op

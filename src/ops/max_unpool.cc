@@ -5,8 +5,7 @@
 #include "ops/shape_data.h"
 #include "ops/window.h"
 
-namespace kilter {
-namespace {
+namespace kilter::max_unpool_op {
 
 // The shape that the window implies; the indices refer to it even when output_shape asks for more room.
 Dims unpooled_dims(const Attributes& attributes, const Dims& x) {
@@ -79,5 +78,4 @@ KILTER_OP({.name = "MaxUnpool",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::max_unpool_op

@@ -5,8 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::mean_variance_normalization_op {
 
 std::vector<bool> reduced_axes(const Attributes& attributes, int64_t rank) {
     std::vector<bool> reduced(static_cast<size_t>(rank), false);
@@ -56,5 +55,4 @@ KILTER_OP({.name = "MeanVarianceNormalization",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::mean_variance_normalization_op

@@ -6,8 +6,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::mel_weight_matrix_op {
 
 DType result_dtype(const Attributes& attributes) {
     return dtype_from_onnx(attributes.get_int("output_datatype", 1));
@@ -69,5 +68,4 @@ KILTER_OP({.name = "MelWeightMatrix",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::mel_weight_matrix_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::non_max_suppression_op {
 
 struct Box {
     float left, top, right, bottom;
@@ -94,5 +93,4 @@ KILTER_OP({.name = "NonMaxSuppression",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::non_max_suppression_op

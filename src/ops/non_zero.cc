@@ -2,8 +2,7 @@
 #include "base/convert.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::non_zero_op {
 
 void infer(InferContext& context) {
     const int rank = context.rank(0);
@@ -27,5 +26,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "NonZero", .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::non_zero_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::one_hot_op {
 
 size_t axis_of(const Attributes& attributes, int64_t rank) {
     return static_cast<size_t>(normalize_axis(attributes.get_int("axis", -1), rank + 1));
@@ -63,5 +62,4 @@ KILTER_OP({.name = "OneHot",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::one_hot_op

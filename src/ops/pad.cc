@@ -7,8 +7,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::pad_op {
 
 struct AxisPads {
     int64_t begin = 0, end = 0;
@@ -148,5 +147,4 @@ KILTER_OP({.name = "Pad",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::pad_op

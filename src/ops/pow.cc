@@ -6,8 +6,7 @@
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 
-namespace kilter {
-namespace {
+namespace kilter::pow_op {
 
 // Exact as long as it fits; wraps after that.
 int64_t integer_power(int64_t base, int64_t exponent) {
@@ -48,5 +47,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Pow", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::pow_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::predicates_op {
 
 void infer_not(InferContext& context) {
     const DType dtype = context.dtype(0);
@@ -70,5 +69,4 @@ KILTER_OP({.name = "IsInf",
            .infer = infer_predicate,
            .kernel = is_inf});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::predicates_op

@@ -2,8 +2,7 @@
 #include "base/fail.h"
 #include "ops/elementwise.h"
 
-namespace kilter {
-namespace {
+namespace kilter::prelu_op {
 
 void infer(InferContext& context) {
     ValueType type = context.input(0);
@@ -26,5 +25,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "PRelu", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::prelu_op

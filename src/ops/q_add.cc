@@ -8,8 +8,7 @@
 #include "ops/integer_result.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_add_op {
 
 void infer(InferContext& context) {
     for (const PostOp& op : post_ops(context.node(), 2))
@@ -85,5 +84,4 @@ KILTER_OP({.name = "QMul",
            .infer = infer,
            .kernel = multiply});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_add_op

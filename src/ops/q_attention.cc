@@ -8,8 +8,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_attention_op {
 
 void infer(InferContext& context) {
     const DType dtype = result_type(context.attributes()).dtype;
@@ -68,5 +67,4 @@ KILTER_OP({.name = "QAttention",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_attention_op

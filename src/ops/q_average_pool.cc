@@ -4,8 +4,7 @@
 #include "ops/integer_result.h"
 #include "ops/pool.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_average_pool_op {
 
 void infer(InferContext& context) {
     const DType dtype = result_type(context.attributes()).dtype;
@@ -93,5 +92,4 @@ KILTER_OP({.name = "QGlobalAveragePool",
            .infer = infer_global,
            .kernel = global_kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_average_pool_op

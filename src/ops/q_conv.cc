@@ -5,8 +5,7 @@
 #include "ops/integer_result.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_conv_op {
 
 template <auto dims>
 void infer(InferContext& context) {
@@ -58,5 +57,4 @@ KILTER_OP({.name = "QConvTranspose",
            .infer = infer<conv_transpose_dims>,
            .kernel = kernel<conv_transpose>});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_conv_op

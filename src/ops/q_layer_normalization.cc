@@ -5,8 +5,7 @@
 #include "ops/integer_result.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_layer_normalization_op {
 
 void infer(InferContext& context) {
     context.same_as_input();
@@ -61,5 +60,4 @@ KILTER_OP({.name = "QLayerNormalization",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_layer_normalization_op

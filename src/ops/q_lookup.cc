@@ -3,8 +3,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_lookup_op {
 
 void infer(InferContext& context) {
     ValueType type = context.input(0);
@@ -32,5 +31,4 @@ KILTER_OP({.name = "QLookup",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_lookup_op

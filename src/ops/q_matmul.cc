@@ -5,8 +5,7 @@
 #include "ops/numeric.h"
 #include "ops/product.h"
 
-namespace kilter {
-namespace {
+namespace kilter::q_matmul_op {
 
 void infer(InferContext& context) {
     float_tail(context.node());
@@ -51,5 +50,4 @@ KILTER_OP({.name = "QMatMul",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::q_matmul_op

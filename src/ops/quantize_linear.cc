@@ -8,8 +8,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/quantization_granularity.h"
 
-namespace kilter {
-namespace {
+namespace kilter::quantize_linear_op {
 
 DType result_dtype(const Attributes& attributes, DType zero_point) {
     if (zero_point != DType::undefined) return zero_point;
@@ -72,5 +71,4 @@ KILTER_OP({.name = "QuantizeLinear",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::quantize_linear_op

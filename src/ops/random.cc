@@ -9,8 +9,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::random_op {
 
 using Generator = std::mt19937_64;
 
@@ -159,5 +158,4 @@ KILTER_OP({.name = "Multinomial",
            .kernel = multinomial,
            .deterministic = false});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::random_op

@@ -7,8 +7,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::range_op {
 
 int64_t count_integers(int64_t start, int64_t limit, int64_t delta) {
     require(delta != 0, "the delta of a range must not be 0");
@@ -90,5 +89,4 @@ KILTER_OP({.name = "Range",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::range_op

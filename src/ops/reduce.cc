@@ -11,8 +11,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::reduce_op {
 
 using Offsets = std::vector<int64_t>;
 
@@ -213,5 +212,4 @@ const bool kRegistered = [] {
     return true;
 }();
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::reduce_op

@@ -3,8 +3,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::reshape_op {
 
 void infer_unknown_target(InferContext& context) {
     const std::optional<Dims>& target = context.shape(1);
@@ -100,5 +99,4 @@ KILTER_OP({.name = "Reshape",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::reshape_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::reverse_sequence_op {
 
 void infer(InferContext& context) {
     require(context.rank(0) < 0 || context.rank(0) >= 2, "expected at least two dimensions, found {}",
@@ -49,5 +48,4 @@ KILTER_OP({.name = "ReverseSequence",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::reverse_sequence_op

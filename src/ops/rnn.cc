@@ -1,8 +1,7 @@
 // RNN: h = f(W·x + R·h + b).
 #include "ops/recurrent.h"
 
-namespace kilter {
-namespace {
+namespace kilter::rnn_op {
 
 void step(const RecurrentWeights& weights, const Attributes&, const double* x, std::vector<double>& h,
           std::vector<double>&) {
@@ -25,5 +24,4 @@ KILTER_OP({.name = "RNN",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::rnn_op

@@ -6,8 +6,7 @@
 #include "ops/numeric.h"
 #include "ops/window.h"
 
-namespace kilter {
-namespace {
+namespace kilter::roi_align_op {
 
 // More samples than this along one axis of a bin means the region is nonsense.
 constexpr int64_t kSampleLimit = 1 << 12;
@@ -158,5 +157,4 @@ KILTER_OP({.name = "RoiAlign",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::roi_align_op

@@ -2,8 +2,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::rotary_embedding_op {
 
 // Sizes of the input, either [batch, heads, sequence, head] or [batch, sequence, heads * head].
 struct Heads {
@@ -109,5 +108,4 @@ KILTER_OP({.name = "RotaryEmbedding",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::rotary_embedding_op

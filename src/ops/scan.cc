@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/control_flow.h"
 
-namespace kilter {
-namespace {
+namespace kilter::scan_op {
 
 struct Layout {
     size_t states, slices, results;
@@ -123,5 +122,4 @@ KILTER_OP({.name = "Scan",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::scan_op

@@ -7,8 +7,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::scatter_op {
 
 void infer(InferContext& context) { context.same_as_input(); }
 
@@ -162,5 +161,4 @@ KILTER_OP({.name = "ScatterND",
            .infer = infer,
            .kernel = scatter_nd});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::scatter_op

@@ -4,8 +4,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::shape_op {
 
 struct Range {
     int64_t begin, end;
@@ -57,5 +56,4 @@ KILTER_OP({.name = "Shape",
            .kernel = shape});
 KILTER_OP({.name = "Size", .infer = infer_size, .kernel = size});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::shape_op

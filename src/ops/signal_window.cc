@@ -6,8 +6,7 @@
 #include "graph/onnx_dtype.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::signal_window_op {
 
 DType result_dtype(const Attributes& attributes) {
     return dtype_from_onnx(attributes.get_int("output_datatype", 1));
@@ -46,5 +45,4 @@ KILTER_OP({.name = "HannWindow", .attributes = kAttributes, .infer = infer, .ker
 KILTER_OP({.name = "HammingWindow", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "BlackmanWindow", .attributes = kAttributes, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::signal_window_op

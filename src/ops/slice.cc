@@ -8,8 +8,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::slice_op {
 
 struct Cut {
     int64_t start, step, count;
@@ -134,5 +133,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Slice", .min_inputs = 3, .max_inputs = 5, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::slice_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::softmax_op {
 
 void infer(InferContext& context) {
     if (context.rank(0) >= 0) normalize_axis(context.attributes().get_int("axis", -1), context.rank(0));
@@ -76,5 +75,4 @@ KILTER_OP({.name = "LogSoftmax",
 KILTER_OP(
     {.name = "Hardmax", .attributes = {{"axis", AttributeKind::integer}}, .infer = infer, .kernel = hardmax});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::softmax_op

@@ -6,8 +6,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::split_op {
 
 std::vector<int64_t> part_sizes(const Node& node, int64_t extent) {
     const auto parts = static_cast<int64_t>(node.outputs().size());
@@ -87,5 +86,4 @@ KILTER_OP({.name = "Split",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::split_op

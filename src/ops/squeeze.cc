@@ -5,8 +5,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::squeeze_op {
 
 std::vector<bool> mark_axes(const std::vector<int64_t>& axes, int64_t rank) {
     std::vector<bool> marked(static_cast<size_t>(rank), false);
@@ -86,5 +85,4 @@ KILTER_OP(
     {.name = "Unsqueeze", .min_inputs = 2, .max_inputs = 2, .infer = infer_unsqueeze, .kernel = unsqueeze});
 KILTER_OP({.name = "Squeeze", .min_inputs = 1, .max_inputs = 2, .infer = infer_squeeze, .kernel = squeeze});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::squeeze_op

@@ -4,8 +4,7 @@
 #include "ops/fourier.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::stft_op {
 
 struct Frames {
     int64_t length, step, count, bins;
@@ -84,5 +83,4 @@ KILTER_OP({.name = "STFT",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::stft_op

@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::swiglu_op {
 
 void check(const std::optional<Dims>& a, const std::optional<Dims>& b) {
     if (!a || !b) return;
@@ -42,5 +41,4 @@ KILTER_OP({.name = "SwiGLU",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::swiglu_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tensor_scatter_op {
 
 void infer(InferContext& context) { context.same_as_input(); }
 
@@ -57,5 +56,4 @@ KILTER_OP({.name = "TensorScatter",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tensor_scatter_op

@@ -3,8 +3,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tile_op {
 
 int64_t repeated(int64_t extent, int64_t times) {
     int64_t product = 0;
@@ -53,5 +52,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Tile", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tile_op

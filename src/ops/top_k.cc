@@ -9,8 +9,7 @@
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::top_k_op {
 
 void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
@@ -113,5 +112,4 @@ KILTER_OP({.name = "TopK",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::top_k_op

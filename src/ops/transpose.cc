@@ -3,8 +3,7 @@
 #include "ops/broadcast.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::transpose_op {
 
 std::vector<size_t> permutation(const Attributes& attributes, size_t rank) {
     std::vector<size_t> order(rank);
@@ -49,5 +48,4 @@ KILTER_OP({.name = "Transpose",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::transpose_op

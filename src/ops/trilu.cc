@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::trilu_op {
 
 void infer(InferContext& context) {
     require(context.rank(0) < 0 || context.rank(0) >= 2, "expected matrices, found a tensor of rank {}",
@@ -51,5 +50,4 @@ KILTER_OP({.name = "Trilu",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::trilu_op

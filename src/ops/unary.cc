@@ -7,8 +7,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::unary_op {
 
 using RealFunction = double (*)(double x, double alpha, double beta);
 using IntegerFunction = int64_t (*)(int64_t x);
@@ -168,5 +167,4 @@ KILTER_OP({.name = "Gelu",
            .infer = infer_gelu,
            .kernel = gelu});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::unary_op

@@ -7,8 +7,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::unique_op {
 
 void infer(InferContext& context) {
     const std::optional<Dims>& x = context.shape(0);
@@ -142,5 +141,4 @@ KILTER_OP({.name = "Unique",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::unique_op

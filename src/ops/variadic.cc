@@ -6,8 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::variadic_op {
 
 // NaN wins over every number, as in NumPy.
 double real_min(double a, double b) { return std::isnan(a) || a < b ? a : b; }
@@ -71,5 +70,4 @@ KILTER_OP({.name = "Max", .max_inputs = kVariadic, .infer = infer, .kernel = ker
 KILTER_OP({.name = "Sum", .max_inputs = kVariadic, .infer = infer, .kernel = kernel});
 KILTER_OP({.name = "Mean", .max_inputs = kVariadic, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::variadic_op

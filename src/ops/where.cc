@@ -7,8 +7,7 @@
 #include "ops/movement.h"
 #include "ops/shape_data.h"
 
-namespace kilter {
-namespace {
+namespace kilter::where_op {
 
 void fold_data(InferContext& context) {
     for (size_t i = 0; i < 3; ++i)
@@ -83,5 +82,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "Where", .min_inputs = 3, .max_inputs = 3, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::where_op

@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kilter {
-namespace {
+namespace kilter::crc32c_test {
 
 uint32_t of(const std::string& text, uint32_t before = 0) {
     return crc32c(std::as_bytes(std::span(text.data(), text.size())), before);
@@ -25,5 +24,4 @@ TEST(Crc32c, ContinuesAtAnyByte) {
         EXPECT_EQ(of(text.substr(i), of(text.substr(0, i))), of(text)) << i;
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::crc32c_test

@@ -8,8 +8,7 @@
 #include "kilter/base/dtype.h"
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::dtype_test {
 
 TEST(DType, NamesAreInverseToParsing) {
     for (int code = 0; code <= static_cast<int>(DType::string); ++code) {
@@ -109,5 +108,4 @@ TEST(Convert, KeepsSixtyFourBitIntegersExact) {
     EXPECT_EQ(convert(Tensor::of<int64_t>({1}, {large}), DType::u64).to_ints()[0], large);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::dtype_test

@@ -6,15 +6,14 @@
 #include "base/npy.h"
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::npy_test {
 
-class Npy : public testing::Test {
+class Npy : public ::testing::Test {
   protected:
     void SetUp() override {
         path_ = std::filesystem::temp_directory_path() /
                 ("kilter_npy_" + std::to_string(::getpid()) + "_" +
-                 testing::UnitTest::GetInstance()->current_test_info()->name() + ".npy");
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".npy");
     }
     void TearDown() override { std::filesystem::remove(path_); }
 
@@ -106,5 +105,4 @@ TEST_F(Npy, NamesTheFileInErrors) {
     EXPECT_THROW(write_npy(Tensor::scalar(1.0F), path_ / "below" / "a.npy"), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::npy_test

@@ -4,8 +4,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::settings_test {
 
 std::string message(auto&& work) {
     try {
@@ -54,5 +53,4 @@ TEST(Settings, UnknownKeysNameTheNearestOne) {
               "there is no key 'bach_size' | allowed: zzz, shuffle");
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::settings_test

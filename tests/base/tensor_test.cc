@@ -7,8 +7,7 @@
 #include "kilter/base/error.h"
 #include "kilter/base/tensor.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tensor_test {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
@@ -90,5 +89,4 @@ TEST(Tensor, ComparesTypeShapeAndBytes) {
     EXPECT_FALSE(identical(a, Tensor::of<int32_t>({2}, {1, 2})));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tensor_test

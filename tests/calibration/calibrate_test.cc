@@ -11,8 +11,7 @@
 #include "engine/ref/executor.h"
 #include "engine/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::calibrate_test {
 
 using engine::testing::random;
 using Samples = std::vector<std::vector<Tensor>>;
@@ -379,5 +378,4 @@ TEST_F(StatsFile, StatisticsOfOtherModelsDoNotMerge) {
     EXPECT_NE(message.find("not the same model"), std::string::npos) << message;
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::calibrate_test

@@ -8,8 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace kilter {
-namespace {
+namespace kilter::exact_sum_test {
 
 TEST(ExactSum, DoesNotDependOnTheOrderOfTerms) {
     std::mt19937 random(1);
@@ -63,5 +62,4 @@ TEST(ExactSum, CarriesThroughAllWords) {
     EXPECT_DOUBLE_EQ(sum.value(), -static_cast<double>(std::numeric_limits<float>::max()) * 4096 * 1000);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::exact_sum_test

@@ -10,8 +10,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::histogram_test {
 
 std::vector<float> values_of_many_sizes(size_t count, unsigned seed) {
     std::mt19937 random(seed);
@@ -116,5 +115,4 @@ TEST(Histogram, RefusesWhatIsNotFinite) {
     EXPECT_THROW(histogram.add(std::vector<float>{std::nanf("")}), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::histogram_test

@@ -8,8 +8,7 @@
 #include "calibration/ranges.h"
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::range_test {
 
 ValueStats stats_of(const std::vector<float>& values) {
     ValueStats stats;
@@ -227,5 +226,4 @@ TEST(Ranges, AreNamed) {
     EXPECT_THROW(choose_range({}, {.percentile = 0}), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::range_test

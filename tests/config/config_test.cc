@@ -3,8 +3,7 @@
 
 #include "config/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::config_test {
 
 TEST(Config, AnEmptyFileIsTheDefault) {
     for (const char* text : {"", "{}", "~", "# nothing\n", "model:\nquantization:\ntuning:\n"}) {
@@ -203,5 +202,4 @@ TEST(Config, ProgramsMakeItFromSettings) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::config_test

@@ -3,8 +3,7 @@
 
 #include "config/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::documents_test {
 
 TEST(Documents, BertOnSquad) {
     const Config config = parse_config(R"(
@@ -60,5 +59,4 @@ TEST(Documents, MxnetBasicAndMse) {
     EXPECT_EQ(mse.tuning.exit_policy.max_trials, 500);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::documents_test

@@ -4,8 +4,7 @@
 #include "config/testing.h"
 #include "quantization/pattern.h"
 
-namespace kilter {
-namespace {
+namespace kilter::operator_rules_test {
 
 std::vector<OperatorRule> rules(const std::string& yaml) {
     return parse_config("quantization:\n" + yaml, "a.yaml").quantization.rules;
@@ -92,5 +91,4 @@ quantization:
     EXPECT_TRUE(first_choices(Config()).empty());
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::operator_rules_test

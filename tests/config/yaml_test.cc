@@ -5,8 +5,7 @@
 
 #include "config/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::yaml_test {
 
 Settings parse(std::string_view text) { return parse_yaml(text, "a.yaml"); }
 
@@ -99,5 +98,4 @@ TEST(Yaml, AliasesCannotExplode) {
     EXPECT_NE(yaml_error(std::string(100'000, '-')), "crash");
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::yaml_test

@@ -8,8 +8,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::image_test {
 
 // Smooth, so that JPEG keeps it nearly as it is.
 Tensor gradient(int64_t width, int64_t height) {
@@ -117,5 +116,4 @@ TEST(Image, ChannelsComeAndGo) {
     EXPECT_THROW(with_channels(image, 2), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::image_test

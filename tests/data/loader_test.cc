@@ -6,8 +6,7 @@
 
 #include "base/fail.h"
 
-namespace kilter {
-namespace {
+namespace kilter::loader_test {
 
 // Sample i holds the number i and its label; those that are named are damaged.
 class Numbers : public Dataset {
@@ -121,5 +120,4 @@ TEST(Loader, SamplesOfDifferentShapesAreNotStacked) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::loader_test

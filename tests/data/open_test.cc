@@ -8,14 +8,13 @@
 #include "kilter/base/error.h"
 #include "kilter/data/loader.h"
 
-namespace kilter {
-namespace {
+namespace kilter::open_test {
 
 namespace fs = std::filesystem;
 
-class OpenData : public testing::Test {
+class OpenData : public ::testing::Test {
   protected:
-    OpenData() : folder_(fs::path(testing::TempDir()) / "kilter_open_data") {
+    OpenData() : folder_(fs::path(::testing::TempDir()) / "kilter_open_data") {
         fs::remove_all(folder_);
         fs::create_directories(folder_);
     }
@@ -177,5 +176,4 @@ TEST_F(OpenData, RecordsRefuseASecondListOfLabels) {
     EXPECT_NE(message([&] { open_data({file}, input); }).find("a.rec: record 0"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::open_test

@@ -10,8 +10,7 @@
 #include "data/image_records.h"
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::records_test {
 
 using Buffer = std::vector<std::byte>;
 
@@ -158,5 +157,4 @@ TEST(Idx, SizesMustAgree) {
     EXPECT_THROW(parse({31, 139, 8, 0}), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::records_test

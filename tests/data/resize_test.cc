@@ -4,8 +4,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::data_resize_test {
 
 constexpr Interpolation kAll[] = {Interpolation::nearest, Interpolation::bilinear, Interpolation::bicubic,
                                   Interpolation::area};
@@ -45,5 +44,4 @@ TEST(ResizeImage, RefusesWhatIsNoImage) {
     EXPECT_THROW(attempt(Tensor::filled(DType::u8, {4, 4, 3}, 0), 1 << 20, 1 << 20), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::data_resize_test

@@ -6,12 +6,11 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::wordpiece_test {
 
-class WordPieceTest : public testing::Test {
+class WordPieceTest : public ::testing::Test {
   protected:
-    WordPieceTest() : path_(std::filesystem::path(testing::TempDir()) / "kilter_vocabulary.txt") {
+    WordPieceTest() : path_(std::filesystem::path(::testing::TempDir()) / "kilter_vocabulary.txt") {
         write(kPieces);
     }
     ~WordPieceTest() override { std::filesystem::remove(path_); }
@@ -80,5 +79,4 @@ TEST_F(WordPieceTest, VocabulariesMustHaveTheSpecialPieces) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::wordpiece_test

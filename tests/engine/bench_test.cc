@@ -3,8 +3,7 @@
 #include "kilter/base/error.h"
 #include "kilter/engine/bench.h"
 
-namespace kilter {
-namespace {
+namespace kilter::bench_test {
 
 const std::vector<Port> kBert{{"ids", {DType::i64, {Dim("batch"), Dim("sequence")}}},
                               {"mask", {DType::i64, {Dim("batch"), Dim("sequence")}}}};
@@ -50,5 +49,4 @@ TEST(Bench, ReportsWhatGoesWrongInAnInstance) {
     EXPECT_THROW(bench(program, {wrong}, {.instances = 2, .iterations = 3}), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::bench_test

@@ -5,8 +5,7 @@
 #include "kilter/passes/passes.h"
 #include "passes/list.h"
 
-namespace kilter::engine {
-namespace {
+namespace kilter::engine::bf16_test {
 
 using testing::random;
 
@@ -92,5 +91,4 @@ TEST(Bf16, ACastThereAndBackDisappears) {
     EXPECT_EQ(graph.count("Cast"), 2U);  // the second pair rounds
 }
 
-}  // namespace
-}  // namespace kilter::engine
+}  // namespace kilter::engine::bf16_test

@@ -6,8 +6,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::compare_test {
 
 // y = relu(x · w) with a name for the product; with `scale`, x and w are rounded to multiples of it.
 Model product(float scale = 0) {
@@ -75,5 +74,4 @@ TEST(Comparison, ModelsMustMatch) {
     EXPECT_THROW(Comparison(a, b), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::compare_test

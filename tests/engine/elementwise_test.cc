@@ -2,8 +2,7 @@
 #include "engine/testing.h"
 #include "ops/op.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::elementwise_test {
 
 struct Broadcast {
     Shape a, b;
@@ -234,5 +233,4 @@ TEST(EngineClip, BoundsAsInputs) {
     OpTest("Clip").input(random(DType::f32, {3, 17}, 1)).constant(Tensor::scalar(-0.5F)).check();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::elementwise_test

@@ -3,8 +3,7 @@
 #include "engine/ref/executor.h"
 #include "engine/testing.h"
 
-namespace kilter::engine {
-namespace {
+namespace kilter::engine::micro_batch_test {
 
 using testing::expect_close;
 using testing::random;
@@ -75,5 +74,4 @@ TEST(MicroBatch, KeepsTheFunction) {
     }
 }
 
-}  // namespace
-}  // namespace kilter::engine
+}  // namespace kilter::engine::micro_batch_test

@@ -4,8 +4,7 @@
 #include "engine/testing.h"
 #include "kilter/base/error.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::movement_test {
 
 const std::vector<DType> kTypes{DType::f32, DType::i64, DType::boolean, DType::f16, DType::i32, DType::u8};
 
@@ -294,5 +293,4 @@ TEST(EngineReshape, OfViews) {
     OpTest("Squeeze").sliced(random(DType::f32, {4, 1, 6}, 1)).constant(ints({1})).then("Relu").check();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::movement_test

@@ -1,8 +1,7 @@
 // Pools, normalizations, softmax, products and recurrent networks of the engine against the reference kernels.
 #include "engine/testing.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::nn_test {
 
 using Ints = std::vector<int64_t>;
 
@@ -251,5 +250,4 @@ TEST(EngineRecurrent, DirectionsLayoutsAndStates) {
                     }
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::nn_test

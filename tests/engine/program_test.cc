@@ -6,8 +6,7 @@
 #include "engine/testing.h"
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::program_test {
 
 using engine::testing::expect_close;
 using engine::testing::random;
@@ -165,5 +164,4 @@ TEST(Program, OverwritesOnlyWhatNobodyReadsAnyMore) {
     expect_close(program.run({given}), ref::run(graph, {given}));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::program_test

@@ -6,8 +6,7 @@
 #include "engine/native/vnni.h"
 #include "engine/qdq_graphs.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::q_attention_test {
 
 struct Case {
     int64_t batch = 2, heads = 3, queries = 16, keys = 16, depth = 64, width = 64;
@@ -97,5 +96,4 @@ TEST(QAttention, IgnoresKeysThatAreMaskedOut) {
     graph.expect_nearly_same();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::q_attention_test

@@ -5,8 +5,7 @@
 #include "engine/testing.h"
 #include "graph/onnx_dtype.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::q_pointwise_test {
 
 struct Case {
     Shape x = {2, 16, 5, 7};
@@ -82,5 +81,4 @@ TEST(QPointwise, SaturatesWhatNoIntegerHolds) {
     test.check();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::q_pointwise_test

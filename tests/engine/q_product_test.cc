@@ -6,8 +6,7 @@
 #include "engine/testing.h"
 #include "graph/onnx_dtype.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::q_product_test {
 
 struct Case {
     int64_t rows, depth, columns;
@@ -152,5 +151,4 @@ TEST(QProduct, LeavesTheResidualAloneWhenItIsReadAgain) {
     expect_close(stage.run({x, a}), ref::run(graph, {x, a}), 0);
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::q_product_test

@@ -1,8 +1,7 @@
 // Quantized convolutions: the engine against the scalar kernels bit for bit, and against the float meaning of Q and DQ.
 #include "engine/qdq_graphs.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::quantized_conv_test {
 
 struct ConvCase {
     Shape x, weights;
@@ -319,5 +318,4 @@ TEST(QuantizedConv, RunsAnyBatchOfADynamicModel) {
     }
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::quantized_conv_test

@@ -3,8 +3,7 @@
 
 #include "engine/qdq_graphs.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::quantized_ops_test {
 
 struct ProductCase {
     Shape a, b;
@@ -330,5 +329,4 @@ TEST(QuantizedGraphs, RandomChainsGiveTheSameBits) {
     }
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::quantized_ops_test

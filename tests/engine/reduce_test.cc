@@ -1,8 +1,7 @@
 // Reductions, arg-max, top-k and cumulative sums of the engine against the reference kernels.
 #include "engine/testing.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::reduce_test {
 
 std::vector<std::vector<int64_t>> axes_of_rank_4() {
     return {{0},    {1},    {2},    {3},    {-1},      {0, 1},    {2, 3},
@@ -117,5 +116,4 @@ TEST(EngineCumSum, AnyAxis) {
                     .check();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::reduce_test

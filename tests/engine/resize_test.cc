@@ -1,8 +1,7 @@
 // Resize of the engine against the reference kernel: every mode, coordinate rule and layout.
 #include "engine/testing.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::engine_resize_test {
 
 Tensor scales(const std::vector<float>& values) {
     return Tensor::of<float>({static_cast<int64_t>(values.size())}, values);
@@ -88,5 +87,4 @@ TEST(EngineResize, SizesAxesAndOtherRanks) {
         .check();
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::engine_resize_test

@@ -6,8 +6,7 @@
 #include "engine/testing.h"
 #include "kilter/passes/passes.h"
 
-namespace kilter::engine {
-namespace {
+namespace kilter::engine::strips_test {
 
 using testing::expect_close;
 using testing::random;
@@ -92,5 +91,4 @@ TEST(Strips, LeaveSmallAndSharedActivationsAlone) {
     }
 }
 
-}  // namespace
-}  // namespace kilter::engine
+}  // namespace kilter::engine::strips_test

@@ -2,8 +2,7 @@
 #include "engine/builder.h"
 #include "engine/testing.h"
 
-namespace kilter::engine::testing {
-namespace {
+namespace kilter::engine::testing::weight_store_test {
 
 struct Packing {
     int made = 0;
@@ -46,5 +45,4 @@ TEST(WeightStore, ForgetsWhatNoProgramUses) {
     EXPECT_EQ(packing.made, 2);
 }
 
-}  // namespace
-}  // namespace kilter::engine::testing
+}  // namespace kilter::engine::testing::weight_store_test

@@ -4,8 +4,7 @@
 
 #include "engine/testing.h"
 
-namespace kilter::engine {
-namespace {
+namespace kilter::engine::winograd_test {
 
 using testing::OpTest;
 using testing::random;
@@ -72,5 +71,4 @@ TEST(Winograd, RunsWhereItPays) {
     EXPECT_TRUE(used);
 }
 
-}  // namespace
-}  // namespace kilter::engine
+}  // namespace kilter::engine::winograd_test

@@ -6,8 +6,7 @@
 #include "kilter/base/error.h"
 #include "kilter/passes/passes.h"
 
-namespace kilter::onnx {
-namespace {
+namespace kilter::onnx::onnx_damage_test {
 
 using namespace testing;
 
@@ -53,5 +52,4 @@ TEST(OnnxDamage, EveryByteRemovedOrDoubled) {
     }
 }
 
-}  // namespace
-}  // namespace kilter::onnx
+}  // namespace kilter::onnx::onnx_damage_test

@@ -11,8 +11,7 @@
 #include "formats/onnx/schema.h"
 #include "formats/onnx_samples.h"
 
-namespace kilter::onnx {
-namespace {
+namespace kilter::onnx::onnx_large_test {
 
 using namespace testing;
 
@@ -67,5 +66,4 @@ TEST(OnnxLarge, LoadsAGigabyteWithoutTimeOrMemory) {
     EXPECT_LT(after - std::min(after, before), size_t{8} << 20);
 }
 
-}  // namespace
-}  // namespace kilter::onnx
+}  // namespace kilter::onnx::onnx_large_test

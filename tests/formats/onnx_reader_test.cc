@@ -4,8 +4,7 @@
 #include "formats/onnx_samples.h"
 #include "kilter/base/error.h"
 
-namespace kilter::onnx {
-namespace {
+namespace kilter::onnx::onnx_reader_test {
 
 using namespace testing;
 
@@ -301,5 +300,4 @@ TEST(OnnxReader, NamesFilesItCannotRead) {
     EXPECT_NE(message("/dev/null").find("expected a regular file"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kilter::onnx
+}  // namespace kilter::onnx::onnx_reader_test

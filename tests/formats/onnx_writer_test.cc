@@ -6,8 +6,7 @@
 #include "formats/onnx_samples.h"
 #include "kilter/base/error.h"
 
-namespace kilter::onnx {
-namespace {
+namespace kilter::onnx::onnx_writer_test {
 
 using namespace testing;
 
@@ -202,5 +201,4 @@ TEST(OnnxWriter, ImportsItsOwnDomainWhenItIsUsed) {
     EXPECT_EQ(read_text(write_bytes(model)).opset(kKilterDomain), 1);
 }
 
-}  // namespace
-}  // namespace kilter::onnx
+}  // namespace kilter::onnx::onnx_writer_test

@@ -4,8 +4,7 @@
 #include "kilter/base/error.h"
 #include "kilter/graph/graph.h"
 
-namespace kilter {
-namespace {
+namespace kilter::graph_test {
 
 TEST(Graph, RunsASmallGraph) {
     Graph graph;
@@ -145,5 +144,4 @@ TEST(Graph, CapturesCountAsUses) {
     EXPECT_EQ(graph.remove_dead(), 1U);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::graph_test

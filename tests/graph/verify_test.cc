@@ -3,8 +3,7 @@
 #include "kilter/base/error.h"
 #include "kilter/graph/graph.h"
 
-namespace kilter {
-namespace {
+namespace kilter::verify_test {
 
 Attributes with(std::string_view name, AttributeValue value) {
     Attributes attributes;
@@ -125,5 +124,4 @@ TEST(Print, ShowsOneLinePerOperator) {
               "  join: f32[?, 4] = Concat(plus, zeros: f32[1, 4]) {axis=0}  # join\n");
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::verify_test

@@ -5,8 +5,7 @@
 
 #include "metrics/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::classification_test {
 
 TEST(TopK, CountsClassesAmongTheBest) {
     const auto outputs = floats({2, 4}, {0.1F, 0.4F, 0.3F, 0.2F, 9, -1, -2, -3});
@@ -119,5 +118,4 @@ TEST(Accuracy, CountsEveryLabelOrAllTogether) {
     EXPECT_EQ(judged({"Accuracy", {{"exact_match", true}}}, outputs, labels), 0.5);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::classification_test

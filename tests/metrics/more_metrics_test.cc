@@ -7,8 +7,7 @@
 #include "metrics/squad_text.h"
 #include "metrics/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::more_metrics_test {
 
 std::vector<Tensor> texts(const std::vector<std::string>& values) {
     return {Tensor::strings({static_cast<int64_t>(values.size())}, values)};
@@ -233,5 +232,4 @@ TEST(Metrics, AllSayWhenTheySawNothing) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::more_metrics_test

@@ -18,8 +18,7 @@
 #include "kilter/graph/graph.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::cases_test {
 
 const char* const kCases[] = {
 #include "ops/cases.inc"
@@ -315,5 +314,4 @@ TEST(Engine, AnswersSpoiledCasesWithAnErrorOrAResult) {
                        [](const Case& item, int round) { run_engine(item, round % 4 >= 2 ? 1 : kAll); });
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::cases_test

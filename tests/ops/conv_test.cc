@@ -1,7 +1,6 @@
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::conv_test {
 
 using testing::attributes;
 using testing::error_of;
@@ -191,5 +190,4 @@ TEST(QLinearConv, RoundsHalfToEvenAndSaturates) {
               (Ints{12, 16, 255, 10}));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::conv_test

@@ -2,8 +2,7 @@
 
 #include "ops/cost.h"
 
-namespace kilter {
-namespace {
+namespace kilter::cost_test {
 
 // An operator with given shapes; the output's shape is what inference would have found.
 std::optional<int64_t> macs(std::string_view op, const std::vector<Dims>& inputs, const Dims& output,
@@ -55,5 +54,4 @@ TEST(Cost, OnlyFloatProductsCouldBeQuantized) {
     EXPECT_FALSE(is_quantizable(*graph.add("Relu", {x})->producer()));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::cost_test

@@ -1,8 +1,7 @@
 // kilter's fused operators do what the operators they stand for do, one after the other.
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fused_test {
 
 using testing::attributes;
 using testing::infer_op;
@@ -87,5 +86,4 @@ TEST(FusedOperators, RefuseUnknownOrIncompletePostOps) {
         Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fused_test

@@ -4,8 +4,7 @@
 #include "kilter/base/error.h"
 #include "kilter/graph/graph.h"
 
-namespace kilter {
-namespace {
+namespace kilter::infer_test {
 
 Attributes with(std::string_view name, AttributeValue value) {
     Attributes attributes;
@@ -13,7 +12,7 @@ Attributes with(std::string_view name, AttributeValue value) {
     return attributes;
 }
 
-class InferTest : public testing::Test {
+class InferTest : public ::testing::Test {
   protected:
     Value* input(Dims dims, DType dtype = DType::f32) {
         return graph.add_input(graph.fresh_name("x"), {dtype, std::move(dims)});
@@ -186,5 +185,4 @@ TEST_F(InferTest, RejectsDifferentElementTypes) {
     EXPECT_THROW(infer_types(graph), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::infer_test

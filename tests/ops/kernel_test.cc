@@ -8,8 +8,7 @@
 #include "kilter/base/error.h"
 #include "kilter/graph/graph.h"
 
-namespace kilter {
-namespace {
+namespace kilter::kernel_test {
 
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 
@@ -239,5 +238,4 @@ TEST(Quantization, ChecksTheGranularity) {
                  Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::kernel_test

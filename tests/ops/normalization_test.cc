@@ -1,7 +1,6 @@
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::normalization_test {
 
 using testing::attributes;
 using testing::infer_op;
@@ -107,5 +106,4 @@ TEST(Softmax, SurvivesLargeNumbersAndAnyAxis) {
     EXPECT_THROW(infer_op("Softmax", {ValueType::of(x)}, attributes({{"axis", int64_t{-3}}})), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::normalization_test

@@ -2,8 +2,7 @@
 
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::pool_test {
 
 using testing::attributes;
 using testing::error_of;
@@ -129,5 +128,4 @@ TEST(Pools, RejectHostileAttributes) {
         "spatial axis 0");
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::pool_test

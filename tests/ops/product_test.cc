@@ -1,7 +1,6 @@
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::product_test {
 
 using testing::attributes;
 using testing::error_of;
@@ -114,5 +113,4 @@ TEST(Einsum, CoversTheNotationOfNumpy) {
         EXPECT_THROW(einsum(nonsense, {square}), Error) << nonsense;
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::product_test

@@ -1,7 +1,6 @@
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recurrent_test {
 
 using testing::attributes;
 using testing::infer_op;
@@ -127,5 +126,4 @@ TEST(Recurrent, RefusesUnknownActivations) {
     EXPECT_THROW(run_op("RNN", inputs_of(kOperators[0], 1), options, 2), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recurrent_test

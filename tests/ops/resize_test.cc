@@ -2,8 +2,7 @@
 
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::ops_resize_test {
 
 using testing::attributes;
 using testing::random_tensor;
@@ -127,5 +126,4 @@ TEST(GridSample, PadsAsAsked) {
     EXPECT_NO_THROW(sample("reflection"));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::ops_resize_test

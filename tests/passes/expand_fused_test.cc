@@ -1,8 +1,7 @@
 #include "ops/post_ops.h"
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::expand_fused_test {
 
 using namespace testing;
 
@@ -122,5 +121,4 @@ TEST(ExpandFused, LeavesStandardOperatorsAlone) {
     expect_untouched(graph, expand_fused);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::expand_fused_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fold_batch_norm_test {
 
 using namespace testing;
 
@@ -104,5 +103,4 @@ TEST(FoldBatchNorm, LeavesOtherAxesThanTheColumnsOfAProduct) {
     expect_untouched(graph, fold_batch_norm);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fold_batch_norm_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fold_constants_test {
 
 using namespace testing;
 
@@ -52,5 +51,4 @@ TEST(FoldConstants, LeavesHugeResults) {
     expect_untouched(absurd, fold_constants);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fold_constants_test

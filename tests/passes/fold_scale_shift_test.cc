@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fold_scale_shift_test {
 
 using namespace testing;
 
@@ -103,5 +102,4 @@ TEST(FoldScaleShift, LeavesValuesWithOtherReaders) {
     expect_untouched(graph, fold_scale_shift);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fold_scale_shift_test

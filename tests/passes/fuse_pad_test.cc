@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fuse_pad_test {
 
 using namespace testing;
 
@@ -60,5 +59,4 @@ TEST(FusePad, LeavesWhatIsNotZeroPaddingOfSpace) {
     expect_untouched(cropped, fuse_pad);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fuse_pad_test

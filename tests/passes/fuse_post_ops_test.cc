@@ -2,8 +2,7 @@
 
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::fuse_post_ops_test {
 
 using namespace testing;
 
@@ -117,5 +116,4 @@ TEST(FusePostOps, LeavesValuesWithOtherReaders) {
     expect_untouched(graph, fuse_post_ops);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::fuse_post_ops_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::inline_constant_if_test {
 
 using namespace testing;
 
@@ -82,5 +81,4 @@ TEST(Passes, WorkInsideSubGraphs) {
     EXPECT_EQ(body->count("Identity") + other->count("Identity"), 0U);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::inline_constant_if_test

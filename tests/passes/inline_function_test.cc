@@ -5,8 +5,7 @@
 #include "kilter/base/error.h"
 #include "kilter/passes/passes.h"
 
-namespace kilter {
-namespace {
+namespace kilter::inline_function_test {
 
 ValueType f32(Dims dims) { return {DType::f32, std::move(dims)}; }
 
@@ -153,5 +152,4 @@ TEST(InlineFunction, ChecksTheNumberOfArguments) {
     EXPECT_THROW(canonicalize(model), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::inline_function_test

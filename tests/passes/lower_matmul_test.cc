@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::lower_matmul_test {
 
 using namespace testing;
 
@@ -83,5 +82,4 @@ TEST(LowerMatMul, LeavesTransposesOfOtherAxes) {
     EXPECT_EQ(graph.count("Transpose"), 1U);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::lower_matmul_test

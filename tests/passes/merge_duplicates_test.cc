@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::merge_duplicates_test {
 
 using namespace testing;
 
@@ -38,5 +37,4 @@ TEST(MergeDuplicates, ComparesStringsByContent) {
     expect_untouched(graph, merge_duplicates);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::merge_duplicates_test

@@ -2,8 +2,7 @@
 
 #include <set>
 
-namespace kilter {
-namespace {
+namespace kilter::pass_manager_test {
 
 using namespace testing;
 
@@ -102,5 +101,4 @@ TEST(Optimize, ListsEveryPassWithASummary) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::pass_manager_test

@@ -1,8 +1,7 @@
 // Random graphs through `optimize`: whatever the passes make of them, the outputs stay.
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::random_graph_test {
 
 using namespace testing;
 
@@ -197,5 +196,4 @@ TEST(Optimize, KeepsTheFunctionOfRandomGraphs) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::random_graph_test

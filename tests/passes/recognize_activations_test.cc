@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recognize_activations_test {
 
 using namespace testing;
 
@@ -81,5 +80,4 @@ TEST(RecognizeActivations, LeavesGatesOfOtherValuesAndOtherReaders) {
     expect_untouched(graph, recognize_activations);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recognize_activations_test

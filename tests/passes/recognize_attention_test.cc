@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recognize_attention_test {
 
 using namespace testing;
 
@@ -154,5 +153,4 @@ TEST(RecognizeAttention, LeavesOtherAxesAndBroadcastHeads) {
     expect_untouched(mask.graph, recognize_attention);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recognize_attention_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recognize_gelu_test {
 
 using namespace testing;
 
@@ -81,5 +80,4 @@ TEST(RecognizeGelu, LeavesOtherConstantsAndOtherReaders) {
     expect_untouched(read.graph, recognize_gelu);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recognize_gelu_test

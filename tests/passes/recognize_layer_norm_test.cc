@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recognize_layer_norm_test {
 
 using namespace testing;
 
@@ -79,5 +78,4 @@ TEST(RecognizeLayerNorm, LeavesOtherAxes) {
     expect_untouched(s.graph, recognize_layer_norm);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recognize_layer_norm_test

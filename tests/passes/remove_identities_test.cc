@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::remove_identities_test {
 
 using namespace testing;
 
@@ -65,5 +64,4 @@ TEST(RemoveIdentities, LeavesWhatChangesShapeOrValues) {
     expect_untouched(graph, remove_identities);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::remove_identities_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::simplify_clips_test {
 
 using namespace testing;
 
@@ -48,5 +47,4 @@ TEST(SimplifyClips, LeavesOtherReadersAndComputedLimits) {
     expect_untouched(graph, simplify_clips);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::simplify_clips_test

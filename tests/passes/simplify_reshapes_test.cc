@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::simplify_reshapes_test {
 
 using namespace testing;
 
@@ -44,5 +43,4 @@ TEST(SimplifyReshapes, LeavesSingleOperators) {
     expect_untouched(graph, simplify_reshapes);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::simplify_reshapes_test

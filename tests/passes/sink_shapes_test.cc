@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::sink_shapes_test {
 
 using namespace testing;
 
@@ -40,5 +39,4 @@ TEST(SinkShapes, LeavesConstantsThatEnlarge) {
     EXPECT_FALSE(sink_shapes(graph));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::sink_shapes_test

@@ -1,7 +1,6 @@
 #include "passes/pass_test.h"
 
-namespace kilter {
-namespace {
+namespace kilter::sink_transposes_test {
 
 using namespace testing;
 
@@ -69,5 +68,4 @@ TEST(SinkTransposes, LeavesTransposesThatWouldMultiply) {
     expect_untouched(graph, sink_transposes);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::sink_transposes_test

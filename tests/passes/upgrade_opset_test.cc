@@ -7,8 +7,7 @@
 #include "kilter/base/error.h"
 #include "kilter/passes/passes.h"
 
-namespace kilter {
-namespace {
+namespace kilter::upgrade_opset_test {
 
 Attributes attributes(std::initializer_list<std::pair<const char*, AttributeValue>> entries) {
     Attributes result;
@@ -309,5 +308,4 @@ TEST(UpgradeOpset, ReachesSubGraphs) {
     EXPECT_TRUE(identical(*other->constant(other->outputs()[0].value), ramp({1, 3})));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::upgrade_opset_test

@@ -5,8 +5,7 @@
 #include "kilter/formats/onnx.h"
 #include "quantization/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::export_test {
 
 using namespace testing;
 
@@ -87,5 +86,4 @@ TEST(Export, StoresWeightsAsBytes) {
     EXPECT_NE(done.result.report.text().find("MatMul"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::export_test

@@ -7,8 +7,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::params_test {
 
 Tensor vector_of(const std::vector<float>& values) {
     return Tensor::of<float>({static_cast<int64_t>(values.size())}, values);
@@ -135,5 +134,4 @@ TEST(Bias, HasTheScaleOfTheAccumulator) {
     EXPECT_EQ(params.axis, 0);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::params_test

@@ -6,8 +6,7 @@
 #include "passes/pass_test.h"
 #include "quantization/pattern.h"
 
-namespace kilter {
-namespace {
+namespace kilter::plan_test {
 
 using namespace testing;
 
@@ -175,5 +174,4 @@ TEST(Capabilities, TableHasARowForEveryOperator) {
     EXPECT_EQ(find_capability("Softmax"), nullptr);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::plan_test

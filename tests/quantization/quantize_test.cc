@@ -5,8 +5,7 @@
 #include "ops/post_ops.h"
 #include "quantization/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::quantize_test {
 
 using namespace testing;
 
@@ -247,5 +246,4 @@ TEST(Quantize, Bf16StandsBetweenCasts) {
     done.expect_close(0.05);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::quantize_test

@@ -3,8 +3,7 @@
 #include "quantization/overflow_safe.h"
 #include "quantization/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::recipes_test {
 
 using namespace testing;
 
@@ -211,5 +210,4 @@ TEST(Ends, FirstAndLastProductsStayInFloat) {
     EXPECT_THROW(enable(options.recipes, "magic"), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::recipes_test

@@ -7,8 +7,7 @@
 
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::auto_test {
 
 using testing::FakeBackend;
 using testing::floats;
@@ -237,5 +236,4 @@ TEST(Auto, HasNothingToDoInASpaceWithoutOperators) {
     EXPECT_EQ(ran.search.trials().size(), 1U);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::auto_test

@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kilter {
-namespace {
+namespace kilter::betting_test {
 
 // `worse`, `better` and the rest of 1000 paired results as numbers in [0, 1]: 1 worse, 0 better, 0.5 the same.
 std::vector<double> results(int worse, int better, std::mt19937_64& random) {
@@ -57,5 +56,4 @@ TEST(Betting, IsCertainOnceTheRestCannotMakeUpForIt) {
     EXPECT_TRUE(betting.add(0));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::betting_test

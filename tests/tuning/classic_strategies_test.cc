@@ -5,8 +5,7 @@
 
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::classic_strategies_test {
 
 using testing::FakeBackend;
 using testing::floats_of;
@@ -217,5 +216,4 @@ TEST(Conservative, LeavesExcludedOperatorsAlone) {
     EXPECT_EQ(ran.fallbacks(), Fallbacks{{0}});
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::classic_strategies_test

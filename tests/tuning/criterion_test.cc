@@ -8,8 +8,7 @@
 #include "kilter/base/error.h"
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::criterion_test {
 
 using testing::error_of;
 
@@ -202,5 +201,4 @@ TEST(Objective, IsReadFromTextAndWrittenBack) {
         EXPECT_THROW(Objective::parse(text), Error) << text;
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::criterion_test

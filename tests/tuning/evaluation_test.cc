@@ -4,8 +4,7 @@
 
 #include "kilter/base/error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::evaluation_test {
 
 // A model that gives back what it is given: batches are its answers.
 Program identity() {
@@ -151,5 +150,4 @@ TEST(Evaluation, FunctionsGiveOneFigureForEachDirection) {
     EXPECT_THROW(bad->run(program, nullptr), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::evaluation_test

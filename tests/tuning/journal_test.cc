@@ -14,8 +14,7 @@
 #include "kilter/base/error.h"
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::journal_test {
 
 using onnx::testing::write_file;
 using testing::error_of;
@@ -233,5 +232,4 @@ TEST_F(JournalTest, RefusesARecordOfTwoLines) {
     EXPECT_TRUE(Journal::read(path_).empty());
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::journal_test

@@ -8,8 +8,7 @@
 #include "quantization/testing.h"
 #include "tuning/output_error.h"
 
-namespace kilter {
-namespace {
+namespace kilter::rerun_test {
 
 using namespace testing;
 
@@ -132,5 +131,4 @@ TEST(OutputError, IsNoiseOverSignalOtherwise) {
     EXPECT_EQ(output_error({a}, {a}), 0);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::rerun_test

@@ -8,8 +8,7 @@
 #include "tuning/fake_backend.h"
 #include "tuning/journal.h"
 
-namespace kilter {
-namespace {
+namespace kilter::resume_test {
 
 using onnx::testing::write_file;
 using testing::FakeBackend;
@@ -156,5 +155,4 @@ TEST(ResumedStudy, AddsUpTheTimeOfAllSessions) {
     EXPECT_LE(search.elapsed(), first + 60);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::resume_test

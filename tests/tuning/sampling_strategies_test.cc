@@ -7,8 +7,7 @@
 
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::sampling_strategies_test {
 
 using testing::FakeBackend;
 using testing::floats;
@@ -200,5 +199,4 @@ TEST(Tpe, WeighsAccuracyAgainstSpeed) {
     EXPECT_LT(mean_floats(0, 1) + 2, mean_floats(1, 0));
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::sampling_strategies_test

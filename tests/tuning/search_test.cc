@@ -9,8 +9,7 @@
 #include "tuning/fake_backend.h"
 #include "tuning/journal.h"
 
-namespace kilter {
-namespace {
+namespace kilter::search_test {
 
 using testing::error_of;
 using testing::FakeBackend;
@@ -327,5 +326,4 @@ TEST(Search, KeepsNumbersThatAreNone) {
     EXPECT_EQ(backend.evaluated.size(), 1U);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::search_test

@@ -7,8 +7,7 @@
 #include "kilter/base/error.h"
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::space_test {
 
 using testing::error_of;
 using testing::plan_of;
@@ -242,5 +241,4 @@ TEST(Space, ModelWiseCandidatesLeaveExcludedOperatorsAndNarrowOnesAlone) {
     EXPECT_EQ(make_space(nothing).model_wise(), std::vector<Candidate>{make_space(nothing).first()});
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::space_test

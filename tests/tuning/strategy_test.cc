@@ -5,8 +5,7 @@
 #include "kilter/base/error.h"
 #include "tuning/fake_backend.h"
 
-namespace kilter {
-namespace {
+namespace kilter::strategy_test {
 
 using testing::error_of;
 using testing::FakeBackend;
@@ -85,5 +84,4 @@ TEST(Strategy, OfAUserRunsLikeAnyOther) {
     EXPECT_THROW(register_strategy("", again), Error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::strategy_test

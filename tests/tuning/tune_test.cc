@@ -11,8 +11,7 @@
 #include "kilter/passes/passes.h"
 #include "quantization/testing.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tune_test {
 
 using namespace testing;
 
@@ -159,5 +158,4 @@ TEST(Sensitivity, RanksWhatIsHardFirst) {
     for (size_t i = 1; i < rows.size(); ++i) EXPECT_LE(rows[i].error, rows[i - 1].error);
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tune_test

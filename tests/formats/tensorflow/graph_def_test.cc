@@ -5,8 +5,7 @@
 #include "formats/tensorflow/schema.h"
 #include "kilter/base/error.h"
 
-namespace kilter::tensorflow {
-namespace {
+namespace kilter::tensorflow::graph_def_test {
 
 using namespace testing;
 using protobuf::Message;
@@ -141,5 +140,4 @@ TEST(GraphDef, DepthIsBounded) {
     EXPECT_NE(reading_error(graph.str()).find("nested more than"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace kilter::tensorflow
+}  // namespace kilter::tensorflow::graph_def_test

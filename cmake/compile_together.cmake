@@ -1,0 +1,17 @@
+# kilter_compile_together(NAME FILE... [IN_OWN_NAMESPACE]): puts the files into unity groups of eight. With IN_OWN_NAMESPACE, those that
+# have an anonymous namespace are left alone: several of them in one translation unit would share it.
+function(kilter_compile_together name)
+    cmake_parse_arguments(PARSE_ARGV 1 together IN_OWN_NAMESPACE "" "")
+    set(index 0)
+    foreach(file ${together_UNPARSED_ARGUMENTS})
+        if(together_IN_OWN_NAMESPACE)
+            file(STRINGS ${file} anonymous REGEX "^namespace {$" LIMIT_COUNT 1)
+            if(anonymous)
+                continue()
+            endif()
+        endif()
+        math(EXPR group "${index} / 8")
+        set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${name}_${group})
+        math(EXPR index "${index} + 1")
+    endforeach()
+endfunction()
