@@ -8,6 +8,7 @@
 >>> result = kilter.tune(model, metric="topk", data=labelled, max_loss="1%")  # the fastest that is accurate enough
 """
 
+from importlib import import_module
 from typing import Any
 
 from . import data, frameworks, metrics, search
@@ -48,7 +49,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """kilter.torch: imported when it is asked for, with its framework."""
-    if name not in frameworks.names():
-        raise AttributeError(f"module 'kilter' has no attribute '{name}'")
-    return frameworks.module(name)
+    """Imported when they are asked for: kilter.torch with its framework, and the interfaces of older tools."""
+    if name in frameworks.names():
+        return frameworks.module(name)
+    if name in ("experimental", "quantization", "strategy", "utils"):
+        return import_module(f"kilter.{name}")
+    raise AttributeError(f"module 'kilter' has no attribute '{name}'")

@@ -49,7 +49,7 @@ class Configuration:
         said = [entry["higher_is_better"] for entry in self.accuracy.metrics] or [None]
         return [next((way for way in (entry, default) if way is not None), True) for entry in said]
 
-    def loader(self, section: SimpleNamespace, model: Model) -> Loader | None:
+    def loader(self, section: SimpleNamespace, model: Model | None = None) -> Loader | None:
         """The samples that a section names; None when it names none. Labels are as its metric is to see them."""
         given = section.dataloader
         if given is None or given["dataset"] is None:
@@ -64,8 +64,8 @@ class Configuration:
         )
 
 
-def default_batch(model: Model) -> int:
+def default_batch(model: Model | None) -> int:
     """Samples of a run when nobody says: what the model fixes, otherwise a few, so that threads have something to share."""
-    shape = model.inputs[0].shape if model.inputs else None
+    shape = model.inputs[0].shape if model is not None and model.inputs else ("batch",)
     first = shape[0] if shape else 1
     return first if isinstance(first, int) else 8

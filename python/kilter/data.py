@@ -12,9 +12,10 @@ import numpy as np
 
 from . import _kilter
 from .arrays import any_to_native, from_native
+from .errors import InputValueError
 from .model import Model
 
-__all__ = ["Loader", "dataset_names", "transform", "transform_names"]
+__all__ = ["Dataset", "Loader", "dataset_names", "transform", "transform_names"]
 
 #: A name, or {name: settings}, as in a configuration; docs/data.md lists the names.
 Step = str | dict[str, Any]
@@ -36,6 +37,62 @@ def transform(
     """What the transforms make of one array; `index` is the sample's, which random transforms depend on."""
     chosen = [steps] if isinstance(steps, str | dict) else list(steps)
     return from_native(_kilter.transform([any_to_native(array)], chosen, framework, index)[0])
+
+
+class Dataset:
+    """Samples of a dataset by its name in configurations: (inputs, label), one array or a tuple of them, and what is true.
+
+    Settings may come without their names, in the order in which docs/data.md lists them; `transform` is a list of steps
+    as in a configuration, or a function of the pair.
+
+    >>> inputs, label = Dataset("dummy", shape=(4, 3, 8, 8))[0]
+    >>> inputs.shape, label
+    ((3, 8, 8), 0)
+    """
+
+    def __init__(
+        self, dataset_type: str, *args: Any, transform: Any = None, framework: str = "", **settings: Any
+    ) -> None:
+        order = _ORDER.get(dataset_type, ("root",))
+        if len(args) > len(order):
+            raise InputValueError(f"the settings of '{dataset_type}' in order are {', '.join(order)}")
+        for name, value in zip(order, args, strict=False):
+            if name in settings:
+                raise InputValueError(f"the setting '{name}' of '{dataset_type}' is given twice")
+            settings[name] = value
+        settings.pop("filter", None)  # all samples are taken, as in configurations
+        if dataset_type.startswith("dummy"):
+            settings.pop("label", None)  # samples always come with one
+        self._function = transform if callable(transform) else None
+        steps = [] if transform is None or self._function else transform
+        steps = [steps] if isinstance(steps, str | dict) else list(steps)
+        self._native = _kilter.make_samples({dataset_type: settings}, steps, framework)
+
+    def __len__(self) -> int:
+        return self._native.size
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        inputs, label = self._native.sample(index + len(self) if index < 0 else index)
+        arrays = tuple(from_native(entry) for entry in inputs)
+        entries = {name: from_native(entry) for name, entry in label.items()}
+        truth: Any = entries["label"] if set(entries) == {"label"} else entries or None
+        if isinstance(truth, np.ndarray) and truth.size == 1:
+            truth = truth.item()
+        pair = (arrays[0] if len(arrays) == 1 else arrays, truth)
+        return self._function(pair) if self._function else pair
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return (self[index] for index in range(len(self)))
+
+
+#: Settings that the old tools take without names.
+_ORDER = {
+    "dummy": ("shape", "low", "high", "dtype"),
+    "dummy_v2": ("input_shape", "label_shape", "low", "high", "dtype"),
+    "ImagenetRaw": ("data_path", "image_list"),
+    "COCORaw": ("root", "img_dir", "anno_dir"),
+    "GLUE": ("data_dir", "vocab_file"),
+}
 
 
 class Loader:
@@ -69,6 +126,7 @@ class Loader:
             "limit": limit,
             "count_errors": count_errors,
         }
+        self.batch_size = batch_size
         session = None if model is None else model._session
         self._loader = _kilter.make_loader(dataset, list(transforms), framework, session, options)
 

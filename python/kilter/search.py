@@ -12,13 +12,17 @@
 >>> kilter.tune("model.onnx", metric="topk", data=batches, strategy="worst_first")
 """
 
+import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import _kilter
 from .errors import InputTypeError, InputValueError
+from .model import Model
 
 Class = TypeVar("Class", bound=type)
 
@@ -91,6 +95,8 @@ class Space:
     operators: tuple[Operator, ...]
     variants: tuple[str, ...]
     asked_variants: int
+    #: How many calibration samples each variant takes.
+    samples: tuple[int, ...]
 
     def index(self, name: str) -> int:
         """Where an operator is, by its name."""
@@ -124,6 +130,27 @@ class Space:
         ]
 
 
+@dataclass(frozen=True)
+class StudyOf:
+    """What a search is about."""
+
+    model: Model
+    samples: Callable[[], Iterator[dict[str, Any]]]
+
+
+_study: ContextVar[StudyOf] = ContextVar("kilter.search")
+
+
+@contextmanager
+def about(study: StudyOf) -> Iterator[None]:
+    """Tells searches that start meanwhile what they are about."""
+    token = _study.set(study)
+    try:
+        yield
+    finally:
+        _study.reset(token)
+
+
 class Search:
     """Given to the `run` method of a strategy, for as long as that lasts.
 
@@ -137,7 +164,9 @@ class Search:
             tuple(Operator(name, op, role, tuple(options)) for name, op, role, options in space["operators"]),
             tuple(space["variants"]),
             space["asked_variants"],
+            tuple(space["samples"]),
         )
+        self._study = _study.get(None)
         #: All randomness of a strategy comes from here: it depends on the seed only, so that a study can be resumed.
         self.random = random.Random(native.draw())
 
@@ -147,6 +176,24 @@ class Search:
         With `complete`, it is never rejected early: its accuracy is that on all samples.
         """
         return make_trial(self._native.evaluate(list(candidate.options), candidate.variant, reason, complete))
+
+    @property
+    def model(self) -> Model:
+        """The FP32 model."""
+        return self._of_study().model
+
+    def samples(self) -> Iterator[dict[str, Any]]:
+        """The inputs of the calibration samples, by name, from the beginning."""
+        return self._of_study().samples()
+
+    def plan(self, candidate: Candidate) -> dict[str, Any]:
+        """What a candidate means, as `kilter.quantize(..., plan=...)` takes it."""
+        return json.loads(self._native.plan(list(candidate.options), candidate.variant))
+
+    def _of_study(self) -> "StudyOf":
+        if self._study is None:
+            raise InputValueError("this search was not started by kilter.tune")
+        return self._study
 
     @property
     def baseline(self) -> Outcome:

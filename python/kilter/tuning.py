@@ -16,13 +16,14 @@ from typing import Any
 
 from . import _kilter
 from ._quantize import QuantizedModel, Samples, Source, _words
-from .batches import NativeBatch, begin, calibration_batches, labelled_batches
+from .batches import NativeBatch, begin, calibration_batches, labelled_batches, named, separate
+from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
 from .model import Model
 from .progress import All, Calls, Lines, Listener, shown
 from .report import result_html
-from .search import Outcome, Trial, make_outcome, make_trial
+from .search import Outcome, StudyOf, Trial, about, make_outcome, make_trial
 
 Config = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -206,25 +207,27 @@ def tune(
         config = os.fspath(config)
     ports = source.model.inputs
     listener = _listener(progress)
+    study = StudyOf(source.model, lambda: _samples(source, calibration, data, config))
     try:
-        session = _kilter.tune(
-            source.model._session,
-            None
-            if calibration is None
-            else _opener(calibration, lambda item: calibration_batches(ports, item, source.inputs)),
-            None if evaluate is None else _evaluator(evaluate, len(higher), source),
-            higher,
-            None
-            if data is None
-            else _opener(data, lambda item: labelled_batches(ports, item, source.inputs, source.arrays)),
-            _metrics(metric),
-            config,
-            words,
-            _quantization(quantization, configured=config is not None),
-            instances,
-            _teller(listener),
-            listener.working,
-        )
+        with about(study):
+            session = _kilter.tune(
+                source.model._session,
+                None
+                if calibration is None
+                else _opener(calibration, lambda item: calibration_batches(ports, item, source.inputs)),
+                None if evaluate is None else _evaluator(evaluate, len(higher), source),
+                higher,
+                None
+                if data is None
+                else _opener(data, lambda item: labelled_batches(ports, item, source.inputs, source.arrays)),
+                _metrics(metric),
+                config,
+                words,
+                _quantization(quantization, configured=config is not None),
+                instances,
+                _teller(listener),
+                listener.working,
+            )
     finally:
         listener.close()
     return Result(session, source)
@@ -280,6 +283,20 @@ def recover(
         raise InputValueError(f"trials count from 1, found {number}")
     session = None if model is None else open_model(model, None).model._session
     return QuantizedModel(_kilter.recover(os.fspath(workspace), number or 0, session, threads))
+
+
+def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterator[dict[str, Any]]:
+    """The inputs of the calibration samples, wherever they come from."""
+    ports = source.model.inputs
+    conf = Configuration(config)
+    given = calibration if calibration is not None else data if conf.calibration.dataloader is None else None
+    own = given is None
+    if own:
+        section = conf.calibration if conf.calibration.dataloader is not None else conf.accuracy
+        given = conf.loader(section, source.model)
+    for item in begin(given if given is not None else ()):
+        inputs, _ = separate(item, len(ports))
+        yield named(ports, inputs if own else source.inputs(inputs))
 
 
 def _counts(samples: int | Sequence[int] | None) -> list[int] | None:

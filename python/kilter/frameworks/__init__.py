@@ -88,7 +88,7 @@ class Opened:
                 f"a model of {self._bridge.name} needs samples that show what its inputs look like"
             )
         example, self.samples = _peek(samples)
-        self.model = self._bridge.load(model, example[0] if labelled and len(example) == 2 else example)
+        self.model = self._bridge.load(model, _inputs_of(example) if labelled else example)
 
     def inputs(self, item: Any) -> Any:
         """The inputs of one run as `Model.run` takes them."""
@@ -106,8 +106,21 @@ class Opened:
 def open_model(
     model: Any, samples: Iterable[Any] | None, threads: int = 0, *, labelled: bool = False
 ) -> Opened:
-    """Loads a model in any form. Samples show a framework how to export it; `labelled` ones are (inputs, labels)."""
+    """Loads a model in any form. Samples show a framework how to export it; `labelled` ones are (inputs, labels).
+
+    What is open already only gets other samples.
+    """
+    if isinstance(model, Opened):
+        model.samples = samples
+        return model
     return Opened(model, samples, threads, labelled=labelled)
+
+
+def _inputs_of(item: Any) -> Any:
+    """Of an item with labels; what they are in a longer one the bridge finds out."""
+    if isinstance(getattr(item, "data", None), list | tuple) and hasattr(item, "label"):  # a batch of MXNet
+        return list(item.data)
+    return item[0] if isinstance(item, list | tuple) and len(item) == 2 else item
 
 
 def _peek(samples: Iterable[Any]) -> tuple[Any, Iterable[Any]]:

@@ -1,0 +1,1 @@
+"""Where programs of Intel Neural Compressor look for `recover`."""
