@@ -76,6 +76,8 @@ std::string word(Role role) {
             return "eligible";
         case Role::attached:
             return "attached";
+        case Role::table:
+            return "table";
         case Role::transparent:
             break;
     }

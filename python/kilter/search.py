@@ -75,7 +75,7 @@ class Operator:
     """What an operator may be, most wanted first: integers, then floating point.
 
     An option has "precision" (int8, bf16, f32) and, on integers, "algorithm", "scheme", "weights" and "bits". `role` is must
-    (products), eligible (additions, averages), attached or transparent (they follow their neighbours).
+    (products), eligible (additions, averages), attached or transparent (they follow their neighbours), table (embeddings: only their weights are integers).
     """
 
     name: str

@@ -26,7 +26,7 @@ Capability on_integers(std::string_view op, Role role) {
     return {op, role, {int8, f32}, {DType::u8}, kBoth, kAllAlgorithms, {}, {}, 0};
 }
 
-const std::vector<Capability>& table() {
+const std::vector<Capability>& all_rows() {
     static const std::vector<Capability> rows{
         product("Conv"),
         product("ConvTranspose"),
@@ -56,6 +56,7 @@ const std::vector<Capability>& table() {
         on_integers("Resize", transparent),
         on_integers("DepthToSpace", transparent),
         on_integers("SpaceToDepth", transparent),
+        {"Embedding", table, {int8, f32}, {}, {}, {}, {DType::i8}, kEach, 2},
     };
     return rows;
 }
@@ -70,6 +71,7 @@ std::string joined(const List& list) {
 std::string_view role_word(Role role) {
     if (role == must) return "must";
     if (role == eligible) return "eligible";
+    if (role == table) return "table";
     return role == attached ? "attached" : "transparent";
 }
 
@@ -80,24 +82,26 @@ Precision precision(std::string_view name) {
     return name == "fp32" ? Precision::f32 : parse_word(kPrecisions, "precision", name);
 }
 
-std::span<const Capability> capabilities() { return table(); }
+std::span<const Capability> capabilities() { return all_rows(); }
 
 const Capability* find_capability(std::string_view op) {
-    const auto found = std::ranges::find(table(), op, &Capability::op);
-    return found == table().end() ? nullptr : &*found;
+    const auto found = std::ranges::find(all_rows(), op, &Capability::op);
+    return found == all_rows().end() ? nullptr : &*found;
 }
 
 std::string_view public_type(const Node& node) {
     if (!node.domain().empty() && node.domain() != kKilterDomain) return {};
     // The Attention of ONNX is another operator: it stays in floating point.
     if (node.is("Attention")) return {};
+    if (node.is("Gather") && node.input(0)->is_constant() && node.input(0)->type.dtype == DType::f32)
+        return "Embedding";
     return node.is("Gemm") ? std::string_view("MatMul") : std::string_view(node.op());
 }
 
 std::string capability_table() {
     std::string text = fmt::format("{:18} {:12} {:15} {:10} {:10} {:25} {:8} {}\n", "operator", "role",
                                    "precision", "reads", "scheme", "range", "weights", "granularity, bits");
-    for (const Capability& row : table()) {
+    for (const Capability& row : all_rows()) {
         const std::string bits = row.weight_dtypes.empty() ? "" : fmt::format(", {}-8", row.min_weight_bits);
         text +=
             fmt::format("{:18} {:12} {:15} {:10} {:10} {:25} {:8} {}{}\n", row.op, role_word(row.role),

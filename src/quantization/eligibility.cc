@@ -11,6 +11,9 @@ namespace {
 // 255 · 127 · this many still fit into int32 (docs/arithmetic.md, "Products").
 constexpr int64_t kLongestSum = 66311;
 
+// Rows: what a smaller table saves is less than what converting its rows costs.
+constexpr int64_t kSmallestTable = 64;
+
 bool is_convolution(std::string_view type) { return type == "Conv" || type == "ConvTranspose"; }
 
 std::string why_not_product(const Graph& graph, const Node& node) {
@@ -42,6 +45,13 @@ std::string why_not_pad(const Graph& graph, const Node& node) {
     return "it pads with something else than zero";
 }
 
+std::string why_not_table(const Node& node, const Tensor& table) {
+    if (table.rank() != 2 || node.attributes.get_int("axis") != 0)
+        return "it does not look up rows of a matrix";
+    if (table.dim(0) < kSmallestTable) return "its table is small";
+    return {};
+}
+
 std::string why_not_attached(const Graph& graph, const Node& node) {
     for (size_t i = 1; i < node.inputs().size(); ++i)
         if (node.input(i) != nullptr && graph.constant(node.input(i)) == nullptr)
@@ -62,7 +72,7 @@ std::string why_not_type(const Graph& graph, const Node& node) {
     if (type == "Resize" && node.attributes.get_string("mode", "nearest") != "nearest")
         return "it interpolates";
     if (type == "MaxPool" && node.output(1) != nullptr) return "it returns indices";
-    if (type == "Gather" && graph.constant(node.input(0)) != nullptr) return "it reads a constant table";
+    if (type == "Embedding") return why_not_table(node, *graph.constant(node.input(0)));
     if (type == "Attention")
         for (size_t i = 0; i < 3; ++i)
             if (graph.constant(node.input(i)) != nullptr) return "one operand is a constant";
@@ -83,7 +93,9 @@ std::string why_not(const Graph& graph, const Node& node) {
     if (x->type.dtype != DType::f32 || node.output()->type.dtype != DType::f32)
         return fmt::format("it works on {}", name(x->type.dtype));
     if (std::string reason = why_not_type(graph, node); !reason.empty()) return reason;
-    if (graph.constant(x) != nullptr && public_type(node) != "Concat") return "its input is a constant";
+    const std::string_view type = public_type(node);
+    if (graph.constant(x) != nullptr && type != "Concat" && type != "Embedding")
+        return "its input is a constant";
     return {};
 }
 
@@ -95,9 +107,8 @@ bool is_attached(const Node& node) {
 std::unordered_set<const Node*> without_products_around(const Graph& graph,
                                                         const std::unordered_set<const Node*>& on_integers) {
     std::unordered_set<const Node*> above, below;  // have a product on the way from, or to, the node
-    const auto is_product = [](const Node* node) {
-        return find_capability(public_type(*node))->role == Role::must;
-    };
+    const auto role = [](const Node* node) { return find_capability(public_type(*node))->role; };
+    const auto is_product = [&](const Node* node) { return role(node) == Role::must; };
     const auto leads = [&](const Node* node, const std::unordered_set<const Node*>& reached) {
         return node != nullptr && on_integers.contains(node) && (is_product(node) || reached.contains(node));
     };
@@ -114,7 +125,8 @@ std::unordered_set<const Node*> without_products_around(const Graph& graph,
                         if (leads(user, below)) below.insert(node->get());
     std::unordered_set<const Node*> lonely;
     for (const Node* node : on_integers)
-        if (!is_product(node) && !(above.contains(node) && below.contains(node))) lonely.insert(node);
+        if (!is_product(node) && role(node) != Role::table && !(above.contains(node) && below.contains(node)))
+            lonely.insert(node);
     return lonely;
 }
 

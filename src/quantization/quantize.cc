@@ -13,6 +13,7 @@
 #include "quantization/insert.h"
 #include "quantization/names.h"
 #include "quantization/recipes.h"
+#include "quantization/tables.h"
 #include "quantization/weights.h"
 
 namespace kilter {
@@ -83,14 +84,14 @@ Groups::Planned choose_operators(const Graph& graph, const Plan& plan, Reasons& 
 }
 
 QuantizeReport make_report(const std::vector<Node*>& nodes, const Groups& groups,
-                           const Groups::Planned& planned, const Groups::Planned& bf16,
-                           const Reasons& reasons,
+                           const Groups::Planned& planned, const Groups::Planned& tables,
+                           const Groups::Planned& bf16, const Reasons& reasons,
                            const std::unordered_map<const Node*, std::string>& names) {
     QuantizeReport report;
     for (const Node* node : nodes) {
         if (node->output() == nullptr || node->output()->type.dtype != DType::f32) continue;
         OperatorReport entry{names.at(node), std::string(public_type(*node))};
-        if (planned.contains(node)) entry.precision = Precision::int8;
+        if (planned.contains(node) || tables.contains(node)) entry.precision = Precision::int8;
         if (bf16.contains(node)) entry.precision = Precision::bf16;
         if (const auto reason = reasons.find(node); reason != reasons.end()) entry.reason = reason->second;
         if (entry.op.empty()) entry.op = node->op();
@@ -140,6 +141,13 @@ QuantizedModel quantize(Model model, const Stats& stats, const QuantizeOptions& 
     Groups::Planned planned = choose_operators(graph, result.plan, reasons);
     Groups::Planned bf16 = bind(graph, result.plan);
     std::erase_if(bf16, [](const auto& entry) { return entry.second->precision != Precision::bf16; });
+    // Tables are weights only: no range of an activation goes with them.
+    Groups::Planned tables = planned;
+    const auto is_table = [](const auto& entry) {
+        return find_capability(public_type(*entry.first))->role == Role::table;
+    };
+    std::erase_if(tables, [&](const auto& entry) { return !is_table(entry); });
+    std::erase_if(planned, is_table);
     const size_t wanted = planned.size();
     const Groups groups(graph, planned, stats, result.plan.mode == Mode::full, reasons, options.cache.get());
     if (wanted > 0 && planned.empty())
@@ -160,8 +168,12 @@ QuantizedModel quantize(Model model, const Stats& stats, const QuantizeOptions& 
         std::string remark = weights.quantize(*node, entry->second->weights, group.params.scales[0]);
         if (!remark.empty()) reasons[node] = std::move(remark);
     }
-    result.report = make_report(nodes, groups, planned, bf16, reasons, names);
+    result.report = make_report(nodes, groups, planned, tables, bf16, reasons, names);
     insert_pairs(graph, groups);
+    TableQuantizer table_quantizer(graph, options.cache.get());
+    for (Node* node : nodes)
+        if (const auto entry = tables.find(node); entry != tables.end())
+            table_quantizer.quantize(*node, entry->second->weights);
     for (Node* node : nodes)
         if (bf16.contains(node)) convert_to_bf16(graph, *node);
     graph.remove_dead();

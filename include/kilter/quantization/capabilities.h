@@ -23,11 +23,13 @@ enum class Role {
     eligible,     // computes on integers, worth it between operators that do so anyway: additions, averages
     attached,     // activation that becomes part of the operator before it
     transparent,  // moves integers without changing them: input and output share one parameter set
+    table,        // looks rows up: its weights are integers, what it returns is not
 };
 
 struct Capability {
     std::string_view
-        op;  // type as users know it: "Conv" stands for kilter.Conv too, "MatMul" for Gemm and kilter.MatMul
+        op;  // type as users know it: "Conv" stands for kilter.Conv too, "MatMul" for Gemm and kilter.MatMul,
+             // "Embedding" for a Gather of rows of a constant matrix
     Role role;
     std::vector<Precision> precisions;
     std::vector<DType> activation_dtypes;
@@ -41,7 +43,7 @@ struct Capability {
 std::span<const Capability> capabilities();
 //! Null for operators that always stay in floating point.
 const Capability* find_capability(std::string_view op);
-//! The type users know: Conv for kilter.Conv, MatMul for kilter.MatMul and Gemm, and so on.
+//! The type users know: Conv for kilter.Conv, MatMul for kilter.MatMul and Gemm, Embedding for a table's Gather, and so on.
 std::string_view public_type(const Node& node);
 //! The table as text: what `kilter quantize --capabilities` and the documentation print.
 std::string capability_table();

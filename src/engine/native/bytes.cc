@@ -37,6 +37,26 @@ KILTER_INLINE void widen_signed_body(const int8_t* x, int64_t count, float scale
 KILTER_SIMD(widen_signed, (const int8_t* x, int64_t count, float scale, int zero_point, float* y), x, count,
             scale, zero_point, y)
 
+template <class T>
+KILTER_INLINE void widen_columns(const T* x, int64_t count, const float* scales, const float* zero_points,
+                                 float* y) {
+    for (int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero_points[i]) * scales[i];
+}
+KILTER_INLINE void widen_unsigned_columns_body(const uint8_t* x, int64_t count, const float* scales,
+                                               const float* zero_points, float* y) {
+    widen_columns(x, count, scales, zero_points, y);
+}
+KILTER_SIMD(widen_unsigned_columns,
+            (const uint8_t* x, int64_t count, const float* scales, const float* zero_points, float* y), x,
+            count, scales, zero_points, y)
+KILTER_INLINE void widen_signed_columns_body(const int8_t* x, int64_t count, const float* scales,
+                                             const float* zero_points, float* y) {
+    widen_columns(x, count, scales, zero_points, y);
+}
+KILTER_SIMD(widen_signed_columns,
+            (const int8_t* x, int64_t count, const float* scales, const float* zero_points, float* y), x,
+            count, scales, zero_points, y)
+
 KILTER_INLINE void requantize_row_body(const float* t, int64_t count, float inverse, float zero_point,
                                        float low, float high, uint8_t* y) {
     for (int64_t i = 0; i < count; ++i) {
@@ -89,6 +109,14 @@ void dequantize(const char* x, DType dtype, int64_t count, float scale, int64_t 
         widen_unsigned(reinterpret_cast<const uint8_t*>(x), count, scale, zero, y);
     else
         widen_signed(reinterpret_cast<const int8_t*>(x), count, scale, zero, y);
+}
+
+void dequantize_columns(const char* x, DType dtype, int64_t count, const float* scales,
+                        const float* zero_points, float* y) {
+    if (dtype == DType::u8)
+        widen_unsigned_columns(reinterpret_cast<const uint8_t*>(x), count, scales, zero_points, y);
+    else
+        widen_signed_columns(reinterpret_cast<const int8_t*>(x), count, scales, zero_points, y);
 }
 
 void requantize(const float* t, int64_t count, const ResultType& type, char* y) {

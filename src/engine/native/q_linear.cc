@@ -150,6 +150,24 @@ bool build_quantize(Builder& builder, const Node& node) {
     return true;
 }
 
+// Parameters that follow the last axis: a row at a time, so that the loop over columns becomes vector code.
+void add_dequantize_columns(Builder& builder, const Array& x, const Array& result, const Parameters& known) {
+    const auto columns = static_cast<int64_t>(known.scales.size());
+    const int64_t size = element_count(x.shape);
+    std::vector<float> zero_points(known.zero_points.begin(), known.zero_points.end());
+    builder.add_native(
+        "native:columns", {x}, {result},
+        [=, scales = known.scales, zero_points = std::move(zero_points)](Execution& execution) {
+            const char* from = execution.address(x);
+            auto* to = reinterpret_cast<float*>(execution.address(result));
+            const int threads = threads_for(size);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+            for (int64_t row = 0; row < size / columns; ++row)
+                dequantize_columns(from + row * columns, x.dtype, columns, scales.data(), zero_points.data(),
+                                   to + row * columns);
+        });
+}
+
 bool build_dequantize(Builder& builder, const Node& node) {
     const Value* y = node.output(0);
     if (!is_byte(builder.dtype(node.input(0))) || builder.dtype(y) != DType::f32) return false;
@@ -158,6 +176,10 @@ bool build_dequantize(Builder& builder, const Node& node) {
     const Array x = packed_form(builder, node.input(0), *known);
     const Array result = builder.result(y, like(x.desc, DType::f32, x.shape, x.dense));
     const int64_t size = element_count(x.shape);
+    if (known->inner == 1 && known->scales.size() > 1) {
+        add_dequantize_columns(builder, x, result, *known);
+        return true;
+    }
     builder.add_native("native", {x}, {result}, [=, known = *known](Execution& execution) {
         const char* from = execution.address(x);
         auto* to = reinterpret_cast<float*>(execution.address(result));
