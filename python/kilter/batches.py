@@ -80,6 +80,8 @@ def separate(item: Any, count: int) -> tuple[Any, Any]:
         return item, None
     if len(item) == count + 1:
         return item[:-1], item[-1]
+    if any(isinstance(entry, list | tuple | Mapping) for entry in item):
+        return item, None  # arguments that hold several tensors each: the bridge to the framework knows them
     raise InputTypeError(
         f"found {len(item)} values where a model with {_number(count, 'input')} was to be fed: "
         "give the inputs, or pairs of inputs and labels"

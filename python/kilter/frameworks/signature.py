@@ -43,6 +43,11 @@ class Signature:
         object.__setattr__(self, "_python", python)
 
     @property
+    def python(self) -> inspect.Signature:
+        """How the original's `forward` is declared."""
+        return self._python
+
+    @property
     def inputs(self) -> list[str]:
         """Names of the tensors that go in, in order."""
         return paths(self.arguments)

@@ -34,14 +34,17 @@ class Bridge:
     def __init__(self) -> None:
         self._signature: Signature | None = None
         self._forward: inspect.Signature | None = None
+        self._positional: int | None = None  # arguments that the example gave by position
 
     def load(self, model: torch.nn.Module, example: Any) -> engine.Model:
         """Exports the module; it is left as it is: its mode, its gradients, its stubs."""
-        self._forward = inspect.signature(model.forward)
         if isinstance(model, Module):
             self._signature = model.signature
+            self._forward = model.signature.python
             return model.model
+        self._forward = inspect.signature(model.forward)
         args, kwargs = self._call(with_tensors(example))
+        self._positional = len(args)
         exported, self._signature = export(model, args, kwargs)
         return exported
 
@@ -72,6 +75,8 @@ class Bridge:
         list gives the arguments in order. When `forward` needs only one, a pair is (inputs, label); and one more than
         `forward` can take is a label at the end.
         """
+        if isinstance(item, list | tuple) and len(item) == self._positional and len(item) > 1:
+            return tuple(item), {}
         parameters = self._forward.parameters.values()
         if isinstance(item, Mapping):
             if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):

@@ -157,6 +157,13 @@ def test_other_functions_take_modules(small, images, quantized):
     assert torch.equal(kilter.quantize(small, images, stats=stats)(images[0]), quantized(images[0]))
 
 
+def test_what_came_out_goes_in_again(images, quantized):
+    pairs = [(batch, torch.zeros(4)) for batch in images]
+    assert kilter.compare(quantized, quantized, pairs)[0].snr_db == float("inf")
+    with pytest.raises(kilter.Error, match="quantized already"):
+        kilter.quantize(quantized, pairs)
+
+
 def test_a_generator_of_samples_loses_none(small, images, quantized):
     module = kilter.quantize(small, (batch for batch in images))
     assert torch.equal(module(images[0]), quantized(images[0]))
