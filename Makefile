@@ -10,7 +10,7 @@ DEBIAN := build/.debian-packages
 VENV := .venv/.dev-packages
 PEERS := .venv/.bench-packages
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h')
-PY_PATHS := bench fixtures python tests tools
+PY_PATHS := bench examples fixtures python tests tools
 
 .PHONY: build setup demo test test-cpp test-python test-frameworks test-wheel test-fuzz sanitize bench lint format clean
 
