@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "data/text_inputs.h"
 #include "kilter/data/loader.h"
 #include "session.h"
 #include "settings.h"
@@ -98,6 +99,22 @@ class Samples {
     Transforms transforms_;
 };
 
+std::vector<int32_t> token_ids(const WordPiece& pieces, const std::string& text) {
+    std::vector<int32_t> ids;
+    for (const Token& token : pieces.tokens(text)) ids.push_back(token.id);
+    return ids;
+}
+
+// ids, mask and types of one sequence.
+nb::list encoded(const WordPiece& pieces, const std::string& first, const std::string& second,
+                 int64_t length) {
+    const TextInputs inputs({}, length, length);
+    const TextSequence sequence = encode(pieces, first, second, length);
+    nb::list list;
+    for (Tensor& tensor : inputs.inputs(sequence, pieces.pad(), 0)) list.append(to_python(std::move(tensor)));
+    return list;
+}
+
 // What transforms make of labels alone: the post-processing of configurations.
 nb::list transform_labels(const nb::list& labels, const nb::list& steps, const std::string& framework) {
     const Transforms transforms = to_transforms(steps, framework);
@@ -131,6 +148,10 @@ void bind_data(nb::module_& module) {
                                to_transforms(steps, framework));
         },
         "dataset"_a, "transforms"_a, "framework"_a);
+    nb::class_<WordPiece>(module, "WordPiece")
+        .def(nb::init<std::string, bool>(), "vocabulary"_a, "lower_case"_a)
+        .def("ids", &token_ids, "text"_a)
+        .def("encode", &encoded, "first"_a, "second"_a, "length"_a);
     module.def("transform_labels", &transform_labels, "labels"_a, "transforms"_a, "framework"_a);
     module.def("transform", &transform, "inputs"_a, "transforms"_a, "framework"_a, "index"_a);
     module.def("dataset_names", &dataset_names);

@@ -5,6 +5,7 @@
 ...     outputs = model(inputs[0])
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from .arrays import any_to_native, from_native
 from .errors import InputValueError
 from .model import Model
 
-__all__ = ["Dataset", "Loader", "dataset_names", "transform", "transform_names"]
+__all__ = ["Dataset", "Loader", "Tokenizer", "dataset_names", "transform", "transform_names"]
 
 #: A name, or {name: settings}, as in a configuration; docs/data.md lists the names.
 Step = str | dict[str, Any]
@@ -147,3 +148,23 @@ class Loader:
                 [from_native(item) for item in inputs],
                 [{name: from_native(value) for name, value in label.items()} for label in labels],
             )
+
+
+class Tokenizer:
+    """BERT's tokens: the pieces of a vocabulary file, one piece a line, that words are made of."""
+
+    def __init__(self, vocabulary: str | os.PathLike[str], *, lower_case: bool = True) -> None:
+        self._pieces = _kilter.WordPiece(os.fspath(vocabulary), lower_case)
+
+    def ids(self, text: str) -> list[int]:
+        """The numbers of the pieces; words that cannot be made of pieces are [UNK]."""
+        return self._pieces.ids(text)
+
+    def encode(self, first: str, second: str = "", *, length: int = 128) -> dict[str, np.ndarray]:
+        """[CLS] first [SEP] second [SEP], padded to `length`: input_ids, attention_mask and token_type_ids.
+
+        What is too long loses tokens at the end, the longer text first.
+        """
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        arrays = map(from_native, self._pieces.encode(first, second, length))
+        return dict(zip(names, arrays, strict=True))

@@ -87,13 +87,11 @@ class Glue : public Dataset {
         const int needed = std::max({task_.label, task_.first, task_.second}) + 1;
         require(static_cast<int>(columns.size()) >= needed, "{}: {} columns, {} needs {}", sample.name,
                 columns.size(), task_.name, needed);
-        std::vector<Token> first = pieces_.tokens(columns[static_cast<size_t>(task_.first)]);
-        std::vector<Token> second;
-        if (task_.second >= 0) second = pieces_.tokens(columns[static_cast<size_t>(task_.second)]);
-        const auto room = static_cast<size_t>(inputs_.length()) - (second.empty() ? 2 : 3);
-        while (first.size() + second.size() > room)
-            (first.size() > second.size() ? first : second).pop_back();
-        sample.inputs = inputs_.inputs(join(pieces_, first, second), pieces_.pad(), index);
+        const std::string_view second =
+            task_.second < 0 ? std::string_view() : columns[static_cast<size_t>(task_.second)];
+        const TextSequence sequence =
+            encode(pieces_, columns[static_cast<size_t>(task_.first)], second, inputs_.length());
+        sample.inputs = inputs_.inputs(sequence, pieces_.pad(), index);
         sample.label =
             label(task_.label < 0 ? columns.back() : columns[static_cast<size_t>(task_.label)], sample.name);
         return sample;

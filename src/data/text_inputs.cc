@@ -24,6 +24,15 @@ TextSequence join(const WordPiece& pieces, std::span<const Token> first, std::sp
     return sequence;
 }
 
+TextSequence encode(const WordPiece& pieces, std::string_view first, std::string_view second,
+                    int64_t length) {
+    std::vector<Token> a = pieces.tokens(first);
+    std::vector<Token> b = pieces.tokens(second);
+    const auto room = static_cast<size_t>(length) - (b.empty() ? 2 : 3);
+    while (a.size() + b.size() > room) (a.size() > b.size() ? a : b).pop_back();
+    return join(pieces, a, b);
+}
+
 TextInputs::TextInputs(Ports inputs, int64_t length, int64_t otherwise) : length_(length) {
     if (inputs.empty())
         inputs_ = {{Role::ids, DType::i64}, {Role::mask, DType::i64}, {Role::types, DType::i64}};

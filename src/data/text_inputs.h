@@ -13,6 +13,9 @@ struct TextSequence {
 //! [CLS] first [SEP], and then second [SEP] when there is one; the tokens of the second part are of type 1.
 TextSequence join(const WordPiece& pieces, std::span<const Token> first, std::span<const Token> second);
 
+//! Two texts (the second may be empty) as a sequence of at most `length` tokens: the longer one loses tokens at its end.
+TextSequence encode(const WordPiece& pieces, std::string_view first, std::string_view second, int64_t length);
+
 //! Which inputs of a model take what, and how long sequences are.
 class TextInputs {
   public:

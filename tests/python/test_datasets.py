@@ -542,3 +542,34 @@ def test_real_texts_give_the_numbers_of_windows_and_pairs():
 def test_errors_say_what_is_wrong(dataset, word):
     with pytest.raises(kilter.Error, match=word):
         Loader(dataset)
+
+
+# Tokens
+
+
+def test_texts_of_ones_own_become_tokens(tmp_path):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "sat", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    tokenizer = kilter.data.Tokenizer(tmp_path / "vocab.txt")
+    assert tokenizer.ids("The cats sat.") == [4, 5, 6, 7, 8]
+    assert tokenizer.ids("zebra") == [1]
+    found = tokenizer.encode("The cats", "sat", length=8)
+    assert {name: array.tolist() for name, array in found.items()} == {
+        "input_ids": [2, 4, 5, 6, 3, 7, 3, 0],
+        "attention_mask": [1, 1, 1, 1, 1, 1, 1, 0],
+        "token_type_ids": [0, 0, 0, 0, 0, 1, 1, 0],
+    }
+    # The longer text loses its end.
+    assert tokenizer.encode("the the the the the the", "sat", length=8)["input_ids"].tolist() == [
+        2,
+        4,
+        4,
+        4,
+        4,
+        3,
+        7,
+        3,
+    ]
+    assert kilter.data.Tokenizer(tmp_path / "vocab.txt", lower_case=False).ids("The cat") == [1, 5]
+    with pytest.raises(kilter.Error, match="max_seq_length 3 is out of range"):
+        tokenizer.encode("the", length=3)

@@ -46,8 +46,8 @@ class BlendCNN(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(channels, classes)
 
-    def forward(self, tokens: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
-        hidden = self.embeddings(tokens, segments).transpose(1, 2)
+    def forward(self, input_ids: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
+        hidden = self.embeddings(input_ids, segment_ids).transpose(1, 2)
         means = []
         for convolution in self.convolutions:
             hidden = torch.relu(convolution(hidden))

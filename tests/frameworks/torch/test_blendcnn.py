@@ -66,7 +66,7 @@ def work(tmp_path_factory):
     config = json.loads((EXAMPLE / "config/blendcnn/mrpc/train.json").read_text())
     config["length"] = 24
     config["model"] |= {"vocabulary": len(vocabulary), "width": 32, "channels": 20, "layers": 3}
-    config["training"] |= {"epochs": 6, "batch_size": 20}
+    config["training"] |= {"epochs": 6, "made_up_epochs": 1, "batch_size": 20}
     (folder / "train.json").write_text(json.dumps(config))
     assert "train.tsv: 180 pairs" in run(
         sys.executable, EXAMPLE / "prepare_data.py", "--source", source, cwd=folder
