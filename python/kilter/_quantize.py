@@ -276,7 +276,7 @@ def _puller(source: Opened, data: Samples, samples: int | None) -> Any:
 
     def runs() -> Iterator[Any]:
         for item in begin(data):
-            yield from calibration_batches(source.model.inputs, item, source.inputs)
+            yield from calibration_batches(source, item)
 
     def pull() -> list[tuple[Any, ...]] | None:
         if state["runs"] is None:

@@ -14,7 +14,7 @@ from typing import Any
 from . import _kilter, metrics
 from ._common import Metric, Model, Postprocess, TunedModel, check_metric, stack
 from .arrays import from_native
-from .batches import begin, label_list, named, repeatable, separate
+from .batches import begin, label_list, named, repeatable
 from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
@@ -174,7 +174,7 @@ class MetricEvaluation:
     def __call__(self, model: Any) -> Any:
         self._metric.reset()
         for item in islice(begin(self._data), self._batches):
-            inputs, labels = separate(item, len(self._model.model.inputs))
+            inputs, labels = self._model.separate(item)
             if labels is None:
                 raise InputTypeError("data must yield pairs: inputs and labels")
             outputs = self._outputs(model, inputs)

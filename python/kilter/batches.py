@@ -4,8 +4,8 @@ A data loader is any iterable: PyTorch's, Gluon's, lists, generators. An item is
 Inputs are one array, a list of arrays in the order of the model's inputs, or a mapping of their names to arrays.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from .errors import InputTypeError, InputValueError
 from .metrics import _native as label_to_native
 from .model import Port
 
+if TYPE_CHECKING:
+    from .frameworks import Opened
+
 Ports = tuple[Port, ...]
 #: Inputs and labels as the native module takes them.
 NativeBatch = tuple[list[Any], list[Any]]
 
 # Under these names mappings hold what is true of a sample.
-_LABELS = ("label", "labels", "target", "targets")
+LABELS = ("label", "labels", "target", "targets")
 
 
 def begin(data: Iterable[Any]) -> Iterator[Any]:
@@ -68,7 +71,7 @@ def separate(item: Any, count: int) -> tuple[Any, Any]:
     if isinstance(getattr(item, "data", None), list | tuple) and hasattr(item, "label"):  # a batch of MXNet
         return list(item.data), _single(item.label) if item.label else None
     if isinstance(item, Mapping):
-        found = [name for name in item if name in _LABELS]
+        found = [name for name in item if name in LABELS]
         if len(found) != 1 or len(item) == count:
             return item, None
         return {name: value for name, value in item.items() if name != found[0]}, item[found[0]]
@@ -80,8 +83,6 @@ def separate(item: Any, count: int) -> tuple[Any, Any]:
         return item, None
     if len(item) == count + 1:
         return item[:-1], item[-1]
-    if any(isinstance(entry, list | tuple | Mapping) for entry in item):
-        return item, None  # arguments that hold several tensors each: the bridge to the framework knows them
     raise InputTypeError(
         f"found {len(item)} values where a model with {_number(count, 'input')} was to be fed: "
         "give the inputs, or pairs of inputs and labels"
@@ -126,24 +127,21 @@ def native_inputs(ports: Ports, inputs: Any) -> list[Any]:
     return [to_native(port, given[port.name]) for port in ports]
 
 
-def calibration_batches(ports: Ports, item: Any, inputs_of: Callable[[Any], Any]) -> Iterator[NativeBatch]:
-    """The runs an item of calibration samples stands for; labels are not looked at.
-
-    `inputs_of` turns what a framework calls inputs into arrays.
-    """
-    inputs, _ = separate(item, len(ports))
-    for part, _ in _parts(ports, named(ports, inputs_of(inputs)), None):
+def calibration_batches(source: "Opened", item: Any) -> Iterator[NativeBatch]:
+    """The runs an item of calibration samples stands for; labels are not looked at."""
+    ports = source.model.inputs
+    inputs, _ = source.separate(item)
+    for part, _ in _parts(ports, named(ports, source.inputs(inputs)), None):
         yield native_inputs(ports, part), []
 
 
-def labelled_batches(
-    ports: Ports, item: Any, inputs_of: Callable[[Any], Any], labels_of: Callable[[Any], Any]
-) -> Iterator[NativeBatch]:
+def labelled_batches(source: "Opened", item: Any) -> Iterator[NativeBatch]:
     """The runs an item of samples with labels stands for."""
-    inputs, labels = separate(item, len(ports))
+    ports = source.model.inputs
+    inputs, labels = source.separate(item)
     if labels is None:
         raise InputTypeError("data must yield pairs: inputs and labels")
-    for part, truth in _parts(ports, named(ports, inputs_of(inputs)), label_list(labels_of(labels))):
+    for part, truth in _parts(ports, named(ports, source.inputs(inputs)), label_list(source.arrays(labels))):
         native = [{name: label_to_native(name, value) for name, value in entry.items()} for entry in truth]
         converted = native_inputs(ports, part)
         rows = _rows(part)

@@ -205,7 +205,6 @@ def tune(
         config = dict(config)
     elif config is not None:
         config = os.fspath(config)
-    ports = source.model.inputs
     listener = _listener(progress)
     study = StudyOf(source.model, lambda: _samples(source, calibration, data, config))
     try:
@@ -214,12 +213,10 @@ def tune(
                 source.model._session,
                 None
                 if calibration is None
-                else _opener(calibration, lambda item: calibration_batches(ports, item, source.inputs)),
+                else _opener(calibration, lambda item: calibration_batches(source, item)),
                 None if evaluate is None else _evaluator(evaluate, len(higher), source),
                 higher,
-                None
-                if data is None
-                else _opener(data, lambda item: labelled_batches(ports, item, source.inputs, source.arrays)),
+                None if data is None else _opener(data, lambda item: labelled_batches(source, item)),
                 _metrics(metric),
                 config,
                 words,
@@ -253,8 +250,7 @@ def sensitivity(
     """
     source = open_model(model, calibration)
     words = {"samples": _counts(samples), "scoring_samples": scoring_samples, "threads": threads}
-    ports = source.model.inputs
-    opener = _opener(source.samples, lambda item: calibration_batches(ports, item, source.inputs))
+    opener = _opener(source.samples, lambda item: calibration_batches(source, item))
     listener = _listener(progress)
     try:
         session = source.model._session
@@ -295,7 +291,7 @@ def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterat
         section = conf.calibration if conf.calibration.dataloader is not None else conf.accuracy
         given = conf.loader(section, source.model)
     for item in begin(given if given is not None else ()):
-        inputs, _ = separate(item, len(ports))
+        inputs, _ = separate(item, len(ports)) if own else source.separate(item)
         yield named(ports, inputs if own else source.inputs(inputs))
 
 

@@ -83,6 +83,24 @@ class Normalized(nn.Module):
         return linear
 
 
+class AsProduct(nn.Module):
+    """A convolution over time as one product and a sum of shifted parts: PyTorch trains that faster on CPUs."""
+
+    def __init__(self, convolution: nn.Conv1d):
+        super().__init__()
+        self.convolution = convolution
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = self.convolution.weight
+        outputs, inputs, taps = weight.shape
+        border = self.convolution.padding[0]
+        products = x.transpose(1, 2) @ weight.permute(1, 2, 0).reshape(inputs, taps * outputs)
+        products = nn.functional.pad(products, (0, 0, border, border)).unflatten(2, (taps, outputs))
+        length = products.shape[1] - taps + 1
+        result = sum(products[:, tap : tap + length, tap] for tap in range(taps))
+        return (result + self.convolution.bias).transpose(1, 2)
+
+
 def initialize(model: BlendCNN) -> None:
     """Eight layers on top of each other: with a smaller start nothing would arrive at the last ones."""
     for layer in [*model.convolutions, model.blend]:
@@ -133,6 +151,7 @@ def train(model: BlendCNN, train_set, dev_set, config: dict, length: int) -> Ble
     random = np.random.default_rng(config["seed"])
     pairs = [(*halves(tokens, segments), int(label)) for tokens, segments, label in train_set]
     model.blend = Normalized(model.blend)
+    model.convolutions = nn.ModuleList(map(AsProduct, model.convolutions))
     table = model.embeddings.token.weight
     others = [parameter for parameter in model.parameters() if parameter is not table]
     # A batch touches a small part of the table: sparse gradients leave the rest alone.
@@ -155,7 +174,9 @@ def train(model: BlendCNN, train_set, dev_set, config: dict, length: int) -> Ble
         losses = []
         share = 1.0 if epoch < config["made_up_epochs"] else config["made_up_share"]
         for tokens, segments, labels in batches(pairs, share, config, length, random):
-            loss = nn.functional.cross_entropy(model(tokens, segments), labels)
+            with torch.autocast("cpu", torch.bfloat16, enabled=config["bfloat16"]):
+                scores = model(tokens, segments)
+            loss = nn.functional.cross_entropy(scores.float(), labels)
             for optimizer in optimizers:
                 optimizer.zero_grad()
             loss.backward()
@@ -174,4 +195,5 @@ def train(model: BlendCNN, train_set, dev_set, config: dict, length: int) -> Ble
     if best is not None:
         model.load_state_dict(best)
     model.blend = model.blend.folded()
+    model.convolutions = nn.ModuleList(layer.convolution for layer in model.convolutions)
     return model.eval()

@@ -124,9 +124,11 @@ class Benchmark:
                 "there are no samples to run the model on: set b_dataloader, or name a dataset under "
                 "evaluation.performance.dataloader"
             )
-        translate = job.model.inputs if self.b_dataloader is not None else (lambda inputs: inputs)
         for item in begin(data):
-            yield named(ports, translate(separate(item, len(ports))[0]))
+            if self.b_dataloader is not None:
+                yield named(ports, job.model.inputs(job.model.separate(item)[0]))
+            else:
+                yield named(ports, separate(item, len(ports))[0])
 
     def _batch_size(self, job: Job, section: SimpleNamespace) -> int:
         if self.b_dataloader is not None and getattr(self.b_dataloader, "batch_size", None):

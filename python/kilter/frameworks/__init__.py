@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..batches import begin
+from ..batches import begin, separate
 from ..errors import InputTypeError, InputValueError
 from ..model import Model, load
 
@@ -41,6 +41,13 @@ class Bridge(Protocol):
 
     def feeds(self, item: Any) -> dict[str, np.ndarray]:
         """The inputs of one call by their names in the loaded model."""
+        ...
+
+    def separate(self, item: Any) -> tuple[Any, Any]:
+        """The inputs of an item of a data loader, and the labels; None when there are none.
+
+        A bridge may leave this out when all arguments of its models are inputs of the loaded one, one tensor each.
+        """
         ...
 
     def wrap(self, model: Model, original: Any) -> Any:
@@ -89,6 +96,12 @@ class Opened:
             )
         example, self.samples = _peek(samples)
         self.model = self._bridge.load(model, _inputs_of(example) if labelled else example)
+
+    def separate(self, item: Any) -> tuple[Any, Any]:
+        """The inputs of an item of a data loader, and the labels; None when there are none."""
+        if hasattr(self._bridge, "separate"):
+            return self._bridge.separate(item)
+        return separate(item, len(self.model.inputs))
 
     def inputs(self, item: Any) -> Any:
         """The inputs of one run as `Model.run` takes them."""

@@ -94,7 +94,8 @@ class Signature:
         try:
             parameters, arguments, outputs = json.loads(stored)
             signature = Signature(tuple(tuple(entry) for entry in parameters), arguments, outputs)
-            fits = len(signature.inputs) == len(model.inputs) and len(paths(outputs)) == len(model.outputs)
+            known = all(port.name in signature.inputs for port in model.inputs)
+            fits = known and len(paths(outputs)) == len(model.outputs)
         except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
             raise InputValueError(f"the model's signature cannot be read: {error}") from None
         if not fits:

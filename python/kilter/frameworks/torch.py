@@ -5,6 +5,7 @@
 >>> small = kilter.torch.load("int8.onnx")  # the original is not needed any more
 """
 
+import contextlib
 import inspect
 import os
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from .. import model as engine
+from ..batches import LABELS
 from ..errors import InputTypeError, InputValueError
 from .signature import Signature
 from .torch_arrays import DTYPES, as_array, as_tensor, is_tensor, memory_of, with_tensors
@@ -34,19 +36,22 @@ class Bridge:
     def __init__(self) -> None:
         self._signature: Signature | None = None
         self._forward: inspect.Signature | None = None
-        self._positional: int | None = None  # arguments that the example gave by position
+        self._known: set[str] = set()  # inputs that the model reads; it may ignore others
 
     def load(self, model: torch.nn.Module, example: Any) -> engine.Model:
         """Exports the module; it is left as it is: its mode, its gradients, its stubs."""
         if isinstance(model, Module):
             self._signature = model.signature
             self._forward = model.signature.python
-            return model.model
+            return self._loaded(model.model)
         self._forward = inspect.signature(model.forward)
-        args, kwargs = self._call(with_tensors(example))
-        self._positional = len(args)
+        args, kwargs = self._call(self.separate(with_tensors(example))[0])
         exported, self._signature = export(model, args, kwargs)
-        return exported
+        return self._loaded(exported)
+
+    def _loaded(self, model: engine.Model) -> engine.Model:
+        self._known = {port.name for port in model.inputs}
+        return model
 
     def arrays(self, item: Any) -> Any:
         if isinstance(item, torch.Tensor):
@@ -63,44 +68,65 @@ class Bridge:
         return {
             name: as_array(f"input '{name}'", tensor)
             for name, tensor in zip(self._signature.inputs, tensors, strict=True)
+            if name in self._known
         }
 
     def wrap(self, model: engine.Model, original: torch.nn.Module) -> "Module":
         return Module(model, self._signature)
 
-    def _call(self, item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """How `forward` is called with an item of a data loader, and what of it is a label.
+    def separate(self, item: Any) -> tuple[Any, Any]:
+        """What of an item is arguments of `forward`, and what is a label: whatever fits the example."""
+        if self._signature is None:
+            return self._separate_example(item)
+        readings = [self._known_names(item)]
+        if isinstance(item, list | tuple) and len(item) > 1:
+            readings += [(item[0], item[1])] if len(item) == 2 else []
+            readings += [(item[:-1], item[-1])]
+        for inputs, labels in readings:
+            args, kwargs = self._call(with_tensors(inputs))
+            with contextlib.suppress(InputValueError, InputTypeError):
+                self._signature.tensors(args, kwargs, is_tensor)
+                return inputs, labels
+        return item, None  # `feeds` says what does not fit
 
-        A mapping whose keys are parameters of `forward` gives these; what `forward` does not take is left out. A tuple or
-        list gives the arguments in order. When `forward` needs only one, a pair is (inputs, label); and one more than
-        `forward` can take is a label at the end.
+    def _known_names(self, item: Any) -> tuple[Any, Any]:
+        """A mapping gives the arguments that it names; what else it has, under the name of a label, is one."""
+        parameters = self._forward.parameters
+        any_name = any(entry.kind is inspect.Parameter.VAR_KEYWORD for entry in parameters.values())
+        if not isinstance(item, Mapping) or any_name:
+            return item, None
+        known = {name: item[name] for name in parameters if name in item}
+        labels = [item[name] for name in item if name in LABELS and name not in known]
+        return known or item, labels[0] if labels else None
+
+    def _separate_example(self, item: Any) -> tuple[Any, Any]:
+        """A tuple or list gives the arguments in order. A pair is (inputs, label) when `forward` needs only one argument, or
+        when its first entry alone is a collection; and one more than `forward` can take is a label at the end.
         """
-        if isinstance(item, list | tuple) and len(item) == self._positional and len(item) > 1:
-            return tuple(item), {}
-        parameters = self._forward.parameters.values()
-        if isinstance(item, Mapping):
-            if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-                return (), dict(item)
-            known = {name: item[name] for name in self._forward.parameters if name in item}
-            return ((), known) if known else ((item,), {})
-        if not isinstance(item, list | tuple):
-            return (item,), {}
+        kinds = [parameter.kind for parameter in self._forward.parameters.values()]
+        if not isinstance(item, list | tuple) or inspect.Parameter.VAR_POSITIONAL in kinds:
+            return self._known_names(item)
         positional = [
             parameter
-            for parameter in parameters
+            for parameter in self._forward.parameters.values()
             if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         ]
-        any_number = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
         needed = sum(parameter.default is inspect.Parameter.empty for parameter in positional)
-        if len(item) == 2 and needed == 1 and not any_number:
-            return self._call(item[0])
-        if not any_number and len(item) == len(positional) + 1:
-            item = item[:-1]
-        if needed <= len(item) and (any_number or len(item) <= len(positional)):
-            return tuple(item), {}
-        if len(positional) == 1:
-            return (item,), {}
-        raise InputValueError(f"an item has {len(item)} entries, forward takes {self._forward}")
+        collections = [isinstance(entry, list | tuple | Mapping) for entry in item]
+        if len(item) == 2 and (needed == 1 or collections == [True, False]):
+            return self._known_names(item[0])[0], item[1]
+        return (item[:-1], item[-1]) if len(item) == len(positional) + 1 else (item, None)
+
+    def _call(self, item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """How `forward` is called with the inputs of an item."""
+        if isinstance(item, Mapping):
+            by_name = any(name in self._forward.parameters for name in item)
+            return ((), dict(item)) if by_name else ((item,), {})
+        several = isinstance(item, list | tuple)
+        if len(self._forward.parameters) == 1:  # takes a collection as it is, unless it takes any number
+            (parameter,) = self._forward.parameters.values()
+            several = several and parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        return (tuple(item), {}) if several else ((item,), {})
 
 
 class Module(torch.nn.Module):
@@ -114,7 +140,13 @@ class Module(torch.nn.Module):
         self._model = model
         self.signature = signature
         self._build = signature.output_builder()
-        self._dtypes = tuple(DTYPES.get(port.dtype) for port in model.inputs)
+        # Which tensor of a call goes to which input: the model may ignore some.
+        names = signature.inputs
+        by_name = all(port.name in names for port in model.inputs)
+        self._ports = tuple(
+            (names.index(port.name) if by_name else index, port.name, port.dtype, DTYPES.get(port.dtype))
+            for index, port in enumerate(model.inputs)
+        )
         self.training = False
 
     @property
@@ -133,12 +165,13 @@ class Module(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         tensors = self.signature.tensors(args, kwargs, is_tensor)
         native = []
-        for tensor, port, dtype in zip(tensors, self._model.inputs, self._dtypes, strict=True):
+        for index, name, type_name, dtype in self._ports:
+            tensor = tensors[index]
             if tensor.dtype is not dtype:
                 raise InputTypeError(
-                    f"input '{port.name}' has elements of type {tensor.dtype}, the model expects {dtype or port.dtype}"
+                    f"input '{name}' has elements of type {tensor.dtype}, the model expects {dtype or type_name}"
                 )
-            native.append((memory_of(port.name, tensor), port.dtype))
+            native.append((memory_of(name, tensor), type_name))
         return self._build(map(as_tensor, self._model._session.run(native)))
 
     def save(self, path: str | os.PathLike[str]) -> None:

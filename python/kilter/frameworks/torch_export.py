@@ -71,38 +71,37 @@ def _exported(
         torch.cat([tensor, tensor]) if open_ else tensor
         for tensor, open_ in zip(tensors, samples, strict=True)
     ]
-    outputs = [name if name else "output" for name in paths(signature.outputs)]
-    if (
-        isinstance(signature.outputs, dict)
-        and "dict" not in signature.outputs
-        and "fields" not in signature.outputs
-    ):
-        outputs = [f"output.{name}" for name in outputs]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         # Two samples at least: a dimension of one is taken for a constant.
-        exporter(flat, doubled if size == 1 else tensors, path, signature.inputs, outputs, samples)
+        shown = doubled if size == 1 else tensors
+        exporter(flat, shown, path, signature.inputs, _output_names(signature), samples)
         with path.open("ab") as file:
             file.write(_metadata(KEY, signature.json()))
         # What was mapped stays when the folder goes.
         model = engine.load(path)
-    _check(model, flat, tensors)
+    _check(model, flat, signature, tensors)
     if any(samples):
-        _check(model, flat, doubled)
+        _check(model, flat, signature, doubled)
     return model
 
 
-def _check(model: engine.Model, flat: _Flat, tensors: list[torch.Tensor]) -> None:
+def _output_names(signature: Signature) -> list[str]:
+    """Where they are in the result; never the name of an input."""
+    names = paths(signature.outputs)
+    plain = all(name and not name[0].isdigit() and name not in signature.inputs for name in names)
+    return names if plain else [f"output.{name}".rstrip(".") for name in names]
+
+
+def _check(model: engine.Model, flat: _Flat, signature: Signature, tensors: list[torch.Tensor]) -> None:
     """Exporters follow one run of the model, and may take for constant what depends on its inputs."""
     expected = flat(*tensors)
-    found = model.run(
-        {
-            port.name: as_array(port.name, tensor.cpu())
-            for port, tensor in zip(model.inputs, tensors, strict=True)
-        }
-    )
+    given = {name: tensor.cpu() for name, tensor in zip(signature.inputs, tensors, strict=True)}
+    found = model.run({port.name: as_array(port.name, given[port.name]) for port in model.inputs})
     for (name, theirs), ours in zip(found.items(), expected, strict=True):
-        ours = ours.cpu().numpy()
+        ours = as_array(name, ours.cpu())
+        if ours.dtype.kind not in "biufc":  # bfloat16, for which NumPy has no arithmetic of its own
+            ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
         if theirs.shape != ours.shape:
             raise Error(f"the exported model returns {name} as {theirs.shape}, the original as {ours.shape}")
         tolerance = 1e-3 * float(np.max(np.abs(ours), initial=0)) + 1e-6 if ours.dtype.kind == "f" else 0

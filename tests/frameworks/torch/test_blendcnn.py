@@ -115,6 +115,13 @@ def test_folding_the_normalization_keeps_the_function():
     assert torch.allclose(layer.eval()(x), layer.folded()(x), atol=1e-5)
 
 
+def test_a_convolution_is_a_product():
+    torch.manual_seed(0)
+    convolution = torch.nn.Conv1d(6, 4, kernel_size=5, padding=2)
+    x = torch.randn(3, 6, 9)
+    assert torch.allclose(training.AsProduct(convolution)(x), convolution(x), atol=1e-5)
+
+
 def test_pairs_are_taken_apart_and_joined(work):
     for tokens, segments, _ in data.read(work / "MRPC" / "dev.tsv", work / "models" / "vocab.txt", 24):
         again = data.join(*data.halves(tokens, segments), 24)

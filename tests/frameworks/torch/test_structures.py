@@ -101,6 +101,27 @@ def test_a_pair_is_inputs_and_label_where_one_argument_is_needed():
     assert kilter.quantize(net, pairs)(pairs[0][0]).shape == (3, 4)
 
 
+def test_arguments_in_a_collection_beside_the_label():
+    net = Net(ARRANGEMENTS["one"])
+    pairs = samples((3, 6), (3, 6))
+    expected = kilter.quantize(net, pairs_with_labels := [(x, mask, torch.zeros(3)) for x, mask in pairs])
+    found = kilter.quantize(net, [((x, mask), label) for x, mask, label in pairs_with_labels])
+    assert torch.equal(found(*pairs[0]), expected(*pairs[0]))
+
+
+def test_any_number_of_arguments():
+    class Sums(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, *parts):
+            return self.layer(sum(parts))
+
+    items = samples((2, 4), (2, 4), (2, 4))
+    assert kilter.quantize(Sums(), items)(*items[0]).shape == (2, 3)
+
+
 def test_nested_arguments():
     class Nested(nn.Module):
         def __init__(self):
@@ -186,3 +207,41 @@ def test_inputs_that_are_numbers_of_other_types():
     assert torch.allclose(scores, net(*items[0])[0], atol=0.1)
     assert ids.dtype == torch.int64 and torch.equal(ids, items[0][0] + 1)
     assert dropped.dtype == torch.bool and torch.equal(dropped, ~items[0][1])
+
+
+def test_arguments_that_are_ignored(tmp_path):
+    """As the mask of many text models; it may be given, and goes nowhere."""
+
+    class Ignores(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, mask, x, another):
+            return {"x": self.layer(x)}
+
+    net = Ignores()
+    items = samples((2, 5), (2, 4), (2,))
+    small = kilter.quantize(net, items)
+    small.save(tmp_path / "small.onnx")
+    for module in (small, kilter.torch.load(tmp_path / "small.onnx")):
+        assert torch.allclose(module(*items[0])["x"], net(*items[0])["x"], atol=0.1)
+    assert kilter.compare(net, small, items)[0].snr_db > 20
+
+
+def test_half_precision_modules():
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4)).to(torch.bfloat16)
+    x = torch.randn(3, 8, dtype=torch.bfloat16)
+    bridge = kilter.frameworks.bridge_for(net)
+    module = bridge.wrap(bridge.load(net, x), net)
+    assert module(x).dtype == torch.bfloat16
+    assert torch.allclose(module(x), net(x), atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_files_of_others_take_and_return_tensors_in_order(tmp_path):
+    net = nn.Linear(4, 2)
+    options = {"input_names": ["the.input"], "output_names": ["the.output"], "dynamo": False}
+    torch.onnx.export(net, (torch.randn(3, 4),), str(tmp_path / "plain.onnx"), **options)
+    x = torch.randn(3, 4)
+    assert torch.allclose(kilter.torch.load(tmp_path / "plain.onnx")(x), net(x), atol=1e-5)
