@@ -3,9 +3,13 @@
 >>> model = kilter.load("model.onnx", threads=2)
 >>> outputs = model.run({"image": images})  # {"logits": array}
 >>> logits = model(images)  # the same, without names
->>> small = kilter.quantize(model, calibration=batches)  # an iterable of arrays or of {name: array}
+>>> small = kilter.quantize(model, calibration=batches)  # any data loader
 >>> small.save("int8.onnx")
->>> result = kilter.tune(model, metric="topk", data=labelled, max_loss="1%")  # the fastest that is accurate enough
+>>> result = kilter.tune(model, metric="topk", data=batches, max_loss="2%")  # the fastest that is accurate enough
+>>> result.met
+True
+
+In all examples `batches` is a data loader that yields (images, labels), and `accuracy` a function that says how good a model is.
 """
 
 from importlib import import_module

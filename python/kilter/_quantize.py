@@ -173,6 +173,10 @@ def quantize(
     "re:..." or "type:Conv". `overrides` are {"model": {...}, "types": {...}, "operators": {...}}. `recipes`:
     equalization, smooth-quant, overflow-safe, float-first, float-last, no-bias-correction. `plan` replaces all
     of these choices but the recipes.
+
+    >>> small = kilter.quantize("model.onnx", batches, samples=4, exclude="type:MatMul")
+    >>> small.report.bytes_after < 0.5 * small.report.bytes_before
+    True
     """
     words = _words(
         algorithm=algorithm,
@@ -217,6 +221,9 @@ def calibrate(
 
     They serve every algorithm, plan and granularity: `kilter.quantize(model, stats=stats, algorithm="kl")`.
     `recipes` and `target` must be those of the quantization: equalization changes weights before calibration.
+
+    >>> stats = kilter.calibrate("model.onnx", batches)
+    >>> plans = [kilter.quantize("model.onnx", stats=stats, algorithm=name).plan for name in ("minmax", "kl")]
     """
     source = open_model(model, data, threads)
     words = _words(recipes=recipes, target=target)
@@ -227,7 +234,12 @@ def calibrate(
 def compare(
     a: Source, b: Source, data: Samples, *, samples: int | None = None, threads: int = 0
 ) -> list[Drift]:
-    """Runs both models on `data` and says how far apart they are: outputs first, then operators, worst first."""
+    """Runs both models on `data` and says how far apart they are: outputs first, then operators, worst first.
+
+    >>> drifts = kilter.compare("model.onnx", kilter.quantize("model.onnx", batches), batches, samples=1)
+    >>> drifts[0].name, drifts[0].op, drifts[0].snr_db > 10
+    ('logits', 'output', True)
+    """
     first = open_model(a, data, threads)
     second = open_model(b, first.samples, threads)
     outputs, operators = _kilter.compare(

@@ -61,8 +61,8 @@ def repeatable(data: Iterable[Any]) -> Iterable[Any]:
 def separate(item: Any, count: int) -> tuple[Any, Any]:
     """The inputs of a model that has `count` of them, and the labels; None when the item has none.
 
-    >>> separate(([1.0, 2.0], 7), 1)
-    ([1.0, 2.0], 7)
+    >>> separate(("pixels", 7), 1)
+    ('pixels', 7)
     >>> separate(("ids", "mask", "label"), 2)
     (('ids', 'mask'), 'label')
     >>> separate({"image": "pixels", "label": 7}, 1)

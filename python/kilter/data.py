@@ -1,8 +1,9 @@
 """Datasets, transforms and batches: what configurations name, for programs.
 
->>> steps = [{"Resize": {"size": 256}}, {"CenterCrop": {"size": 224}}, "ToTensor"]
->>> for inputs, labels in kilter.data.Loader({"ImageFolder": {"root": "val"}}, steps, batch_size=8):
-...     outputs = model(inputs[0])
+>>> model, steps = kilter.load("model.onnx"), [{"Cast": {"dtype": "float32"}}, {"Rescale": {}}]
+>>> files = {"root": "images.npy", "labels": "labels.npy"}
+>>> for inputs, labels in kilter.data.Loader({"NumPy": files}, steps, batch_size=8):
+...     outputs = model(inputs[0])  # labels[i]["label"] is the class of sample i
 """
 
 import os
@@ -35,7 +36,11 @@ def transform_names() -> list[str]:
 def transform(
     array: np.ndarray, steps: Step | Sequence[Step], framework: str = "", index: int = 0
 ) -> np.ndarray:
-    """What the transforms make of one array; `index` is the sample's, which random transforms depend on."""
+    """What the transforms make of one array; `index` is the sample's, which random transforms depend on.
+
+    >>> transform(np.zeros((300, 200, 3), np.uint8), [{"Resize": {"size": 64}}, "ToTensor"]).shape
+    (3, 64, 64)
+    """
     chosen = [steps] if isinstance(steps, str | dict) else list(steps)
     return from_native(_kilter.transform([any_to_native(array)], chosen, framework, index)[0])
 

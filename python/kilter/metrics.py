@@ -1,9 +1,10 @@
 """Metrics: how good the outputs of a model are, judged batch by batch.
 
->>> metric = kilter.metrics.topk(k=5)
+>>> model, metric = kilter.load("model.onnx"), kilter.metrics.topk(k=5)
 >>> for images, labels in batches:
 ...     metric.update(model(images), labels)
->>> metric.result()
+>>> metric.result() > 0.9
+True
 
 Every metric of a configuration is here under its name, and takes the same settings; docs/metrics.md lists them.
 """

@@ -52,6 +52,9 @@ class Model:
 
         Anything that NumPy or DLPack can see as an array on the CPU will do. It is read in place when it is
         contiguous and has the right element type already; nothing is converted silently.
+
+        >>> kilter.load("model.onnx").run({"image": images[:2]})["logits"].shape
+        (2, 10)
         """
         results = self._session.run(self._native(inputs))
         return {port.name: from_native(result) for port, result in zip(self._outputs, results, strict=True)}
@@ -83,6 +86,10 @@ class Model:
         """What every operator of the optimized graph computes, by its name; integers as the numbers they stand for.
 
         Give one sample at a time: of larger batches the engine may compute parts one after another, which are left out.
+
+        >>> model = kilter.load("model.onnx")
+        >>> {array.dtype.name for array in model.inspect({"image": images[:1]}).values()}
+        {'float32'}
         """
         return {name: from_native(result) for name, result in self._session.inspect(self._native(inputs))}
 
@@ -100,6 +107,10 @@ class Model:
         `batch` is the size of an open first dimension (0: one); `shapes` gives the shape of an input, or,
         under the name of a symbolic dimension, its size. `instances` run side by side, each with the model's
         threads.
+
+        >>> figures = kilter.load("model.onnx").bench(batch=4, iterations=3)
+        >>> figures["runs"], figures["median_ms"] > 0
+        (3, True)
         """
         return self._session.bench(batch, _lists(shapes), instances, seconds, iterations)
 
@@ -138,6 +149,9 @@ def load(model: Any, *, threads: int = 0, optimize: bool = True) -> Model:
 
     `threads` is how many one run uses; 0 means all cores that this process may use. `optimize=False` runs the
     operators one by one as the file has them.
+
+    >>> kilter.load("model.onnx")
+    <kilter.Model (image: f32[batch, 1, 28, 28]) -> (logits: f32[batch, 10])>
     """
     if threads < 0:
         raise InputValueError(f"threads must not be negative, found {threads}")

@@ -141,7 +141,7 @@ def duration(seconds: float) -> str:
     """For people.
 
     >>> duration(7.4), duration(75), duration(4000)
-    ('7 s', '1 min 15 s', '1 h 7 min')
+    ('7 s', '1 min 15 s', '1 h 6 min')
     """
     whole = round(seconds)
     if whole < 60:

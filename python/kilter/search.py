@@ -9,7 +9,9 @@
 ...         for index in sorted(range(len(scores)), key=scores.__getitem__, reverse=True):
 ...             candidate = search.space.with_float(candidate, index)
 ...             search.evaluate(candidate, f"{search.space.operators[index].name} falls back")
->>> kilter.tune("model.onnx", metric="topk", data=batches, strategy="worst_first")
+>>> result = kilter.tune("model.onnx", metric="topk", data=batches, strategy="worst_first", max_trials=3)
+>>> result.trials[0].reason
+'all on integers'
 """
 
 import json

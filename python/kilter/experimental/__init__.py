@@ -1,9 +1,9 @@
 """The interface of LPOT 1.2.1 and later and of Intel Neural Compressor 1.x: a script changes only its import.
 
->>> quantizer = Quantization({"tuning": {"exit_policy": {"max_trials": 3}}})
->>> quantizer.model = fashion.model
->>> quantizer.calib_dataloader = fashion.loader
->>> quantizer.eval_func = fashion.accuracy
+>>> quantizer = Quantization({"tuning": {"accuracy_criterion": {"relative": 0.02}}})
+>>> quantizer.model = "model.onnx"
+>>> quantizer.calib_dataloader = batches
+>>> quantizer.eval_func = accuracy
 >>> q_model = quantizer.fit()
 >>> q_model.met
 True

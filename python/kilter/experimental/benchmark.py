@@ -54,8 +54,8 @@ class Benchmark:
     `results` keeps what was measured, by mode.
 
     >>> benchmark = Benchmark({"evaluation": {"performance": {"warmup": 1, "iteration": 3}}})
-    >>> benchmark.model = fashion.model
-    >>> benchmark.b_dataloader = fashion.loader
+    >>> benchmark.model = "model.onnx"
+    >>> benchmark.b_dataloader = batches
     >>> benchmark("performance")  # doctest: +ELLIPSIS
     Batch size = 32
     Latency: ... ms

@@ -6,7 +6,7 @@
 ...         first = {node: options[0] for node, options in self.opwise_tune_cfgs.items()}
 ...         yield {"op": first}
 ...         accuracy, _ = self.last_tune_result  # of what was yielded
->>> kilter.tune(fashion.model, metric="topk", data=fashion.loader, strategy="example", max_trials=1).trials[0].reason
+>>> kilter.tune("model.onnx", metric="topk", data=batches, strategy="example", max_trials=1).trials[0].reason
 'next_tune_cfg 1'
 """
 
