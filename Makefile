@@ -6,6 +6,9 @@ FUZZ_SECONDS ?= 30
 PYTHON ?= python3
 FRAMEWORKS ?= torch tensorflow mxnet
 BIN := .venv/bin
+# With paths relative to the project ccache has what another build folder compiled: a wheel takes the objects of the release build.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 DEBIAN := build/.debian-packages
 VENV := .venv/.dev-packages
 PEERS := .venv/.bench-packages

@@ -22,7 +22,7 @@ class Model:
     """A model of yours: an ONNX file or its bytes, a kilter.Model, or a model of a framework. `model` is what was given."""
 
     def __init__(self, root: Any, **settings: Any):
-        self.model = root.model if isinstance(root, Model) else root
+        self.model: Any = root.model if isinstance(root, Model) else root
         #: Names of nodes and the like, for frameworks that ask for them.
         self.settings = settings
 
@@ -137,9 +137,11 @@ class DataLoader:
 
     def __len__(self) -> int:
         """The number of batches."""
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)
-        samples = len(self.sampler if self.sampler is not None else self.dataset)
+        counted: Any = self.batch_sampler
+        if counted is not None:
+            return len(counted)
+        counted = self.sampler if self.sampler is not None else self.dataset
+        samples = len(counted)
         return samples // self.batch_size if self.last_batch == "discard" else -(-samples // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:

@@ -119,6 +119,8 @@ class Stats:
 class QuantizedModel(Model):
     """Made by `kilter.quantize`: a Model that also knows its plan and what was done."""
 
+    _session: _kilter.QuantizedSession
+
     @property
     def plan(self) -> dict[str, Any]:
         """A copy of the plan: edit it and give it to `kilter.quantize(..., plan=...)`."""
@@ -280,9 +282,9 @@ def _words(**given: Any) -> dict[str, Any]:
     return words
 
 
-def _puller(source: Opened, data: Samples, samples: int | None) -> Any:
+def _puller(source: Opened, data: Samples | None, samples: int | None) -> Any:
     """A function that returns the next inputs in native form, or None at the end."""
-    if isinstance(data, Mapping | str | bytes):
+    if data is None or isinstance(data, Mapping | str | bytes):
         raise InputTypeError("samples must come as an iterable of arrays or of mappings from names to arrays")
     state: dict[str, Any] = {"runs": None, "count": 0}
 

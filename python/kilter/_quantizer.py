@@ -22,7 +22,7 @@ from .metrics import _native as label_to_native
 from .model import Model as Engine
 from .progress import All, Listener, shown
 from .search import Outcome, Trial
-from .tuning import tune
+from .tuning import Result, tune
 
 logger = logging.getLogger("kilter")
 
@@ -46,8 +46,7 @@ class Told:
 class Study:
     """What can be asked about a search that has ended, under the names of the old tools."""
 
-    def __init__(self, best: TunedModel):
-        result = best.result
+    def __init__(self, best: TunedModel, result: Result):
         #: The model that was returned.
         self.best_qmodel = best
         self.baseline = _pair(result.baseline)
@@ -78,7 +77,7 @@ class Job:
         self.judged = True
         self.model = _opened(conf, self.told, sections or (conf.calibration, conf.accuracy))
 
-    def run(self) -> TunedModel:
+    def run(self) -> tuple[TunedModel, Result]:
         conf, told = self.conf, self.told
         for note in conf.notes:
             logger.info("%s", note)
@@ -95,7 +94,7 @@ class Job:
         logger.log(
             logging.WARNING if met is False else logging.INFO, "Tuning ended: %s. %s", result.ended, text
         )
-        return TunedModel(result.model, result.quantized, result, met)
+        return TunedModel(result.model, result.quantized, result, met), result
 
     def _calibration(self) -> dict[str, Any]:
         """A loader of the user's, what his function feeds the model, or what the configuration names."""
@@ -122,6 +121,7 @@ class Job:
         if told.eval_func is not None:
             return {"evaluate": told.eval_func, "higher_is_better": higher}
         samples = told.evaluation is not None or conf.accuracy.dataloader is not None
+        data = {} if told.evaluation is None else {"data": told.evaluation}
         metric = metric_of(told.metric)
         if not samples and metric is None and not conf.accuracy.metrics:
             logger.warning(
@@ -139,8 +139,8 @@ class Job:
             raise InputValueError(
                 "there is no metric: set one, name one under evaluation.accuracy.metric, or give an evaluation function"
             )
-        if metric is None and told.postprocess is None:
-            return {} if told.evaluation is None else {"data": told.evaluation}
+        if told.postprocess is None and (metric is None or isinstance(told.metric, str | Mapping)):
+            return data | ({} if metric is None else {"metric": told.metric})
         if metric is None:
             if len(conf.accuracy.metrics) > 1:
                 raise InputValueError(
@@ -165,7 +165,7 @@ class MetricEvaluation:
             [] if self._own else conf.accuracy.postprocess
         )  # a loader of the configuration does it
         self._framework = conf.model.framework
-        self._data = conf.loader(conf.accuracy, job.model.model) if self._own else job.told.evaluation
+        self._data: Any = conf.loader(conf.accuracy, job.model.model) if self._own else job.told.evaluation
         said = conf.tuning.higher_is_better
         self.higher_is_better: bool = (
             bool(getattr(metric, "higher_is_better", True)) if said is None else said
@@ -350,5 +350,5 @@ def _put_aside(path: Path) -> None:
 
 
 def _study_files(path: Path) -> Iterator[Path]:
-    for pattern in ("study.journal", "*.kstats", "best.onnx", "deploy.yaml"):
+    for pattern in ("study.journal", "*.kstats", "*.onnx", "deploy.yaml"):
         yield from path.glob(pattern)

@@ -27,8 +27,9 @@ LABELS = ("label", "labels", "target", "targets")
 
 def begin(data: Iterable[Any]) -> Iterator[Any]:
     """Starts from the beginning, also what has to be told so, as the iterators of MXNet."""
-    if isinstance(data, Iterator) and callable(getattr(data, "reset", None)):
-        data.reset()
+    reset = getattr(data, "reset", None)
+    if isinstance(data, Iterator) and callable(reset):
+        reset()
     return iter(data)
 
 
@@ -54,8 +55,9 @@ class Replay:
 
 def repeatable(data: Iterable[Any]) -> Iterable[Any]:
     """The same data, to be read as often as one likes."""
-    one_shot = isinstance(data, Iterator) and not callable(getattr(data, "reset", None))
-    return Replay(data) if one_shot else data
+    if isinstance(data, Iterator) and not callable(getattr(data, "reset", None)):
+        return Replay(data)
+    return data
 
 
 def separate(item: Any, count: int) -> tuple[Any, Any]:

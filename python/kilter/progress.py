@@ -4,6 +4,7 @@ Elsewhere nothing is shown: logs and pipes get no half lines.
 """
 
 import html
+import importlib
 import shutil
 import sys
 import time
@@ -187,7 +188,7 @@ def shown() -> Listener:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and hasattr(shell, "kernel"):
-        return in_notebook(ipython.display.display)
+        return in_notebook(importlib.import_module("IPython.display").display)
     if sys.stderr is not None and sys.stderr.isatty():
         return on_terminal(sys.stderr)
     return Listener()

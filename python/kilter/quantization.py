@@ -46,7 +46,7 @@ class Quantization:
         instead. `eval_func` takes a model and returns how good it is; otherwise the metric of the configuration, or that
         given to `metric()`, judges over `eval_dataloader`. What is not given, the configuration names.
         """
-        best = Job(
+        job = Job(
             self.conf,
             Told(
                 model=model,
@@ -57,8 +57,9 @@ class Quantization:
                 metric=self._metric,
                 postprocess=self._postprocess,
             ),
-        ).run()
-        self.strategy, self.result = Study(best), best.result
+        )
+        best, self.result = job.run()
+        self.strategy = Study(best, self.result)
         return best.model
 
     @property

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from . import _kilter
@@ -22,7 +23,7 @@ from .batches import NativeBatch, begin, calibration_batches, labelled_batches, 
 from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
-from .model import Model
+from .model import Model, load
 from .progress import All, Calls, Lines, Listener, shown
 from .report import result_html
 from .search import Outcome, StudyOf, Trial, about, make_outcome, make_trial
@@ -208,6 +209,8 @@ def tune(
         config = dict(config)
     elif config is not None:
         config = os.fspath(config)
+    if workspace is not None and source.foreign:
+        _keep(source, Path(workspace))
     listener = _listener(progress)
     study = StudyOf(source.model, lambda: _samples(source, calibration, data, config))
     try:
@@ -272,18 +275,23 @@ def recover(
     *,
     model: Source | None = None,
     threads: int = 0,
-) -> QuantizedModel:
+) -> Any:
     """Builds a trial of an earlier study again, without calibrating; the best one when no number is given.
 
-    `model` is needed only when the study does not know the file it was about, or when that has moved.
+    `model` is needed only when the study does not know the file it was about, or when that has moved. Given a framework's model,
+    it returns one of that framework, otherwise a QuantizedModel.
 
     >>> result = kilter.tune("model.onnx", metric="topk", data=batches, workspace="study", max_trials=2)
     >>> kilter.recover("study", 1).save("trial1.onnx")
     """
     if number is not None and number < 1:
         raise InputValueError(f"trials count from 1, found {number}")
-    session = None if model is None else open_model(model, None).model._session
-    return QuantizedModel(_kilter.recover(os.fspath(workspace), number or 0, session, threads))
+    exported = load(Path(workspace) / _EXPORTED) if (Path(workspace) / _EXPORTED).exists() else None
+    source = open_model(model, None, exported=exported) if model is not None else None
+    fp32 = source.model if source is not None else exported
+    session = None if fp32 is None else fp32._session
+    quantized = QuantizedModel(_kilter.recover(os.fspath(workspace), number or 0, session, threads))
+    return quantized if source is None else source.wrap(quantized)
 
 
 def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterator[dict[str, Any]]:
@@ -300,10 +308,21 @@ def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterat
         yield named(ports, inputs if own else source.inputs(inputs))
 
 
+# What a framework's model was exported to, beside its study.
+_EXPORTED = "fp32.onnx"
+
+
+def _keep(source: Opened, workspace: Path) -> None:
+    """Lets `recover` do without the framework and without samples."""
+    workspace.mkdir(parents=True, exist_ok=True)
+    if not (workspace / "study.journal").exists():
+        source.model.save(workspace / _EXPORTED)
+
+
 def _counts(samples: int | Sequence[int] | None) -> list[int] | None:
     if samples is None:
         return None
-    return [int(samples)] if isinstance(samples, numbers.Integral) else [int(count) for count in samples]
+    return [int(count) for count in samples] if isinstance(samples, Iterable) else [int(samples)]
 
 
 def _quantization(given: dict[str, Any], *, configured: bool) -> dict[str, Any]:
@@ -333,7 +352,7 @@ def _opener(
     """A function that starts the samples from the beginning: it returns one that returns the next ones, or None."""
     if isinstance(data, Mapping | str | bytes):
         raise InputTypeError("samples must come as an iterable, one item for each run")
-    opened = []
+    opened: list[bool] = []
 
     def start() -> Callable[[], NativeBatch | None]:
         if opened and isinstance(data, Iterator) and not hasattr(data, "reset"):

@@ -53,6 +53,9 @@ class Bridge:
         assert isinstance(example[0] if isinstance(example, list) else example, NDArray)
         return kilter.load(model.path)
 
+    def adopt(self, model, exported):
+        assert [port.name for port in exported.inputs] == ["image"]
+
     def arrays(self, item):
         if isinstance(item, list | tuple):
             return [self.arrays(entry) for entry in item]

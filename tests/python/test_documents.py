@@ -183,9 +183,11 @@ def test_document_003_resnet18(here, monkeypatch):
     assert isinstance(qnet, gluon.Block) and quantizer.strategy.best_qmodel.met
     assert eval_func(qnet) == quantizer.result.best.accuracy[0]
     (date,) = (path.name for path in Path("kilter_workspace").iterdir())
-    # A model of a framework is exported again to be recovered: the file stands for it here.
-    recovered = documents.recover_resnet(FIXTURE / "model.onnx", date, quantizer.result.best.number - 1)
-    assert recovered.plan == quantizer.strategy.best_qmodel.quantized.plan
+    recovered = documents.recover_resnet(net, date, quantizer.result.best.number - 1)
+    assert isinstance(recovered, gluon.Block) and eval_func(recovered) == quantizer.result.best.accuracy[0]
+    assert recovered.engine.plan == quantizer.strategy.best_qmodel.quantized.plan
+    # The study knows what the model was: neither it nor the framework is needed.
+    assert kilter.recover(quantizer.result.workspace).plan == recovered.engine.plan
 
 
 def test_document_003_resnet50_v2(here, monkeypatch, capsys):

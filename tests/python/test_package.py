@@ -106,7 +106,9 @@ def test_the_stub_lists_what_the_extension_has():
     for name, node in classes.items():
         native = getattr(_kilter, name)
         methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
-        assert public(vars(native)) == set(methods), name
+        # Classes that cannot be made have an __init__ that nanobind says nothing about.
+        made = {"__init__"} if hasattr(vars(native).get("__init__"), "__nb_signature__") else set()
+        assert public(vars(native)) | made == set(methods), name
         for method, part in methods.items():
             decorators = {entry.id for entry in part.decorator_list if isinstance(entry, ast.Name)}
             kind = inspect.getattr_static(native, method)

@@ -80,11 +80,10 @@ def test_a_terminal_shows_a_bar_and_a_pipe_nothing(study):
 def test_a_notebook_shows_a_bar(monkeypatch, study):
     updates = []
     handle = SimpleNamespace(update=lambda content, raw: updates.append(content))
-    ipython = SimpleNamespace(
-        get_ipython=lambda: SimpleNamespace(kernel=object()),
-        display=SimpleNamespace(display=lambda content, raw, display_id: updates.append(content) or handle),
-    )
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    display = SimpleNamespace(display=lambda content, raw, display_id: updates.append(content) or handle)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     kilter.tune(study.folder / "model.onnx", metric="topk", data=batches(study), max_trials=1, **SIZE)
     assert any("<progress" in content["text/html"] for content in updates)
     assert updates[-1] == {"text/plain": "", "text/html": ""}

@@ -111,7 +111,8 @@ class Benchmark:
         if not feeds:
             raise InputValueError("there are no samples to run the model on")
         runs = wanted if wanted is not None else max(len(feeds), section.warmup + 1)
-        times = _side_by_side(engine, feeds, runs, section.warmup, cores or [None] * instances)
+        shares: list[list[int] | None] = [None] * instances if cores is None else [*cores]
+        times = _side_by_side(engine, feeds, runs, section.warmup, shares)
         return Measured(None, self._batch_size(job, section), times, instances)
 
     def _feeds(self, job: Job) -> Iterator[dict[str, Any]]:
@@ -131,12 +132,11 @@ class Benchmark:
                 yield named(ports, separate(item, len(ports))[0])
 
     def _batch_size(self, job: Job, section: SimpleNamespace) -> int:
-        if self.b_dataloader is not None and getattr(self.b_dataloader, "batch_size", None):
-            return int(self.b_dataloader.batch_size)
-        if self.b_dataloader is None and section.dataloader is not None:
-            return self.conf.loader(section, job.model.model).batch_size
         if self.b_dataloader is None:
-            return 1
+            own = self.conf.loader(section, job.model.model)
+            return 1 if own is None else own.batch_size
+        if said := getattr(self.b_dataloader, "batch_size", None):
+            return int(said)
         first = next(iter(next(self._feeds(job)).values()))
         return int(first.shape[0]) if getattr(first, "ndim", 0) else 1
 

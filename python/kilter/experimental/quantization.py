@@ -52,7 +52,7 @@ class Quantization:
 
     def __call__(self) -> TunedModel:
         """The best quantized model; `met` says whether it meets the accuracy goal."""
-        best = Job(
+        job = Job(
             self.conf,
             Told(
                 model=self._model,
@@ -64,8 +64,9 @@ class Quantization:
                 postprocess=self.postprocess,
                 objective=self.objective,
             ),
-        ).run()
-        self.strategy, self.result = Study(best), best.result
+        )
+        best, self.result = job.run()
+        self.strategy = Study(best, self.result)
         return best
 
     def fit(self) -> TunedModel:

@@ -35,6 +35,10 @@ class Bridge(Protocol):
         """The model in FP32. `example` holds the inputs of one call, as a data loader yields them."""
         ...
 
+    def adopt(self, model: Any, exported: Model) -> None:
+        """Takes what `load` gave an earlier process for this model, instead of loading it again."""
+        ...
+
     def arrays(self, item: Any) -> Any:
         """The item with NumPy arrays in place of the framework's tensors; memory is shared where that is possible."""
         ...
@@ -83,12 +87,24 @@ def bridge_for(model: Any) -> Bridge | None:
 class Opened:
     """A model that was given in any form, and its samples."""
 
-    def __init__(self, model: Any, samples: Iterable[Any] | None, threads: int, *, labelled: bool = False):
+    def __init__(
+        self,
+        model: Any,
+        samples: Iterable[Any] | None,
+        threads: int,
+        *,
+        labelled: bool = False,
+        exported: Model | None = None,
+    ):
         self.samples = samples
         self._given = model
         self._bridge = None if isinstance(model, Model) else bridge_for(model)
+        if self._bridge is not None and exported is not None:
+            self._bridge.adopt(model, exported)
+            self.model: Model = exported
+            return
         if self._bridge is None:
-            self.model: Model = model if isinstance(model, Model) else load(model, threads=threads)
+            self.model = model if isinstance(model, Model) else load(model, threads=threads)
             return
         if samples is None:
             raise InputValueError(
@@ -96,6 +112,11 @@ class Opened:
             )
         example, self.samples = _peek(samples)
         self.model = self._bridge.load(model, _inputs_of(example) if labelled else example)
+
+    @property
+    def foreign(self) -> bool:
+        """Is it a framework's?"""
+        return self._bridge is not None
 
     def separate(self, item: Any) -> tuple[Any, Any]:
         """The inputs of an item of a data loader, and the labels; None when there are none."""
@@ -117,16 +138,21 @@ class Opened:
 
 
 def open_model(
-    model: Any, samples: Iterable[Any] | None, threads: int = 0, *, labelled: bool = False
+    model: Any,
+    samples: Iterable[Any] | None,
+    threads: int = 0,
+    *,
+    labelled: bool = False,
+    exported: Model | None = None,
 ) -> Opened:
     """Loads a model in any form. Samples show a framework how to export it; `labelled` ones are (inputs, labels).
 
-    What is open already only gets other samples.
+    `exported` is what came of it earlier: then no samples are needed. What is open already only gets other samples.
     """
     if isinstance(model, Opened):
         model.samples = samples
         return model
-    return Opened(model, samples, threads, labelled=labelled)
+    return Opened(model, samples, threads, labelled=labelled, exported=exported)
 
 
 def _inputs_of(item: Any) -> Any:

@@ -53,6 +53,11 @@ class Bridge:
         self._known = {port.name for port in model.inputs}
         return model
 
+    def adopt(self, model: torch.nn.Module, exported: engine.Model) -> None:
+        self._forward = inspect.signature(model.forward)
+        self._signature = Signature.of(exported)
+        self._loaded(exported)
+
     def arrays(self, item: Any) -> Any:
         if isinstance(item, torch.Tensor):
             return as_array("the item", item)

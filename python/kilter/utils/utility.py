@@ -4,25 +4,23 @@ import os
 from typing import Any
 
 from .._common import Model, TunedModel
+from .._quantize import QuantizedModel
 from .._quantizer import study_folder
 from ..errors import InputValueError
-from ..frameworks import open_model
 from ..tuning import recover as recover_trial
 
 __all__ = ["recover"]
 
 
-def recover(
-    fp32_model: Any, tuning_history_path: str | os.PathLike[str], num: int, example: Any = None
-) -> TunedModel:
+def recover(fp32_model: Any, tuning_history_path: str | os.PathLike[str], num: int) -> TunedModel:
     """Builds a model of an earlier search again, without calibrating: number 0 is the first trial.
 
     `tuning_history_path` is the folder of the study, its journal, or the history.snapshot that the old tools had in its place.
-    A model of a framework needs an `example`: an item of its data loader.
     """
     if num < 0:
         raise InputValueError(f"trials count from 0 here, found {num}")
     given = fp32_model.model if isinstance(fp32_model, Model) else fp32_model
-    opened = open_model(given, None if example is None else [example], labelled=True)
-    quantized = recover_trial(study_folder(tuning_history_path), num + 1, model=opened.model)
-    return TunedModel(opened.wrap(quantized), quantized)
+    folder = study_folder(tuning_history_path)
+    model = recover_trial(folder, num + 1, model=given)
+    quantized = model if isinstance(model, QuantizedModel) else recover_trial(folder, num + 1)
+    return TunedModel(model, quantized)
