@@ -130,7 +130,10 @@ class Bridge:
         several = isinstance(item, list | tuple)
         if len(self._forward.parameters) == 1:  # takes a collection as it is, unless it takes any number
             (parameter,) = self._forward.parameters.values()
-            several = several and parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            alone = (
+                several and len(item) == 1 and is_tensor(item[0])
+            )  # loaders have a list of inputs, also of one
+            several = several and (alone or parameter.kind is inspect.Parameter.VAR_POSITIONAL)
         return (tuple(item), {}) if several else ((item,), {})
 
 
