@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "kilter/base/error.h"
+#include "kilter/formats/load.h"
 #include "kilter/formats/onnx.h"
 #include "kilter/version.h"
 #include "session.h"
@@ -19,9 +20,11 @@ using kilter::python::describe;
 using kilter::python::ProgramSession;
 using kilter::python::Session;
 
-Session* load_file(const std::string& path, int threads, bool optimize) {
+Session* load_file(const std::string& path, int threads, bool optimize, std::vector<std::string> inputs,
+                   std::vector<std::string> outputs, std::string signature) {
     const nb::gil_scoped_release unlocked;
-    return new Session(kilter::onnx::read(path), threads, optimize);
+    const kilter::LoadOptions options{std::move(inputs), std::move(outputs), std::move(signature)};
+    return new Session(kilter::load_model(path, options), threads, optimize);
 }
 
 Session* load_bytes(const nb::bytes& content, int threads, bool optimize) {
@@ -127,6 +130,7 @@ NB_MODULE(_kilter, module) {
     kilter::python::bind_strategies(module);
     kilter::python::bind_metrics(module);
     kilter::python::bind_data(module);
-    module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a);
+    module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a, "inputs"_a, "outputs"_a,
+               "signature"_a);
     module.def("load_bytes", &load_bytes, "content"_a, "threads"_a, "optimize"_a);
 }

@@ -144,11 +144,22 @@ class Model:
         return f"<kilter.Model ({ports(self._inputs)}) -> ({ports(self._outputs)})>"
 
 
-def load(model: Any, *, threads: int = 0, optimize: bool = True) -> Model:
-    """Loads an ONNX model: a file, its bytes, or an onnx.ModelProto.
+def load(
+    model: Any,
+    *,
+    threads: int = 0,
+    optimize: bool = True,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    signature: str = "",
+) -> Model:
+    """Loads a model: an ONNX file, its bytes or an onnx.ModelProto; a TensorFlow graph (.pb, .pbtxt) or a
+    SavedModel folder.
 
     `threads` is how many one run uses; 0 means all cores that this process may use. `optimize=False` runs the
-    operators one by one as the file has them.
+    operators one by one as the file has them. Of a TensorFlow graph, `inputs` and `outputs` choose what is
+    fed and fetched ("name", "name:1"), and only what lies between them needs to be known to kilter; by
+    default these are the placeholders and what no node reads. `signature` chooses one of a SavedModel.
 
     >>> kilter.load("model.onnx")
     <kilter.Model (image: f32[batch, 1, 28, 28]) -> (logits: f32[batch, 10])>
@@ -164,7 +175,7 @@ def load(model: Any, *, threads: int = 0, optimize: bool = True) -> Model:
     path = os.fspath(model)
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file '{path}'")
-    return Model(_kilter.load_file(path, threads, optimize))
+    return Model(_kilter.load_file(path, threads, optimize, list(inputs), list(outputs), signature))
 
 
 def _lists(shapes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:

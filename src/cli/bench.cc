@@ -8,10 +8,11 @@
 
 #include "cli/bench_pair.h"
 #include "cli/command.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
 #include "cli/shapes.h"
 #include "kilter/engine/bench.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "report/text.h"
 
 namespace kilter::cli {
@@ -21,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
     std::string model;
+    LoadOptions load;
     std::string other;  // to compare with; may be empty
     ShapeArguments shapes;
     int threads = 0;
@@ -212,8 +214,9 @@ void run_pair(const Arguments& arguments) {
             return side;
         });
     };
-    const Side a = load(arguments.model, onnx::read(arguments.model));
-    const Model model_b = onnx::read(arguments.other);
+    const Side a =
+        load(arguments.model, load_model(arguments.model, for_file(arguments.model, arguments.load)));
+    const Model model_b = load_model(arguments.other, for_file(arguments.other, arguments.load));
     const Side b = load(arguments.other, clone(model_b));
     BenchOptions options{arguments.instances, arguments.seconds, arguments.iterations, {}};
     options.progress = [&](double fraction) {
@@ -226,7 +229,7 @@ void run_pair(const Arguments& arguments) {
 
 void run(const Arguments& arguments) {
     if (!arguments.other.empty()) return run_pair(arguments);
-    Model model = onnx::read(arguments.model);
+    Model model = load_model(arguments.model, arguments.load);
     const Measurement done = about(arguments.model, [&] { return measure(std::move(model), arguments); });
     arguments.json ? print_json(arguments, done) : print_text(arguments, done);
 }
@@ -236,7 +239,8 @@ void run(const Arguments& arguments) {
 void add_bench(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("bench", "Measure a model on made-up inputs, or compare two");
-    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     command
         ->add_option("OTHER", arguments->other, "A second one: which is faster, and which operators are not?")
         ->type_name("");

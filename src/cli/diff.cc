@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
 #include "cli/samples.h"
 #include "kilter/engine/bench.h"
 #include "kilter/engine/compare.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "report/text.h"
 
 namespace kilter::cli {
@@ -21,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
     std::string a, b;
+    LoadOptions load;
     SampleArguments samples{.samples = 10};
     int64_t rows = 20;
     int threads = 0;
@@ -54,8 +56,8 @@ void print_drifts(const std::vector<Drift>& drifts, size_t rows, const char* wha
     if (drifts.size() > rows) fmt::print("… and {} more\n", drifts.size() - rows);
 }
 
-std::unique_ptr<Program> load(const std::string& path, int threads) {
-    Model model = onnx::read(path);
+std::unique_ptr<Program> load(const std::string& path, const LoadOptions& options, int threads) {
+    Model model = load_model(path, for_file(path, options));
     return about(
         path, [&] { return std::make_unique<Program>(std::move(model), EngineOptions{.threads = threads}); });
 }
@@ -63,8 +65,8 @@ std::unique_ptr<Program> load(const std::string& path, int threads) {
 void run(const Arguments& arguments) {
     ProgressLine line;
     line.show("compiling");
-    const auto a = load(arguments.a, arguments.threads);
-    const auto b = load(arguments.b, arguments.threads);
+    const auto a = load(arguments.a, arguments.load, arguments.threads);
+    const auto b = load(arguments.b, arguments.load, arguments.threads);
     Comparison comparison(*a, *b);
     if (arguments.samples.sources.empty()) {
         comparison.add(made_up_inputs(a->inputs(), resolve_shapes(a->inputs(), {})));
@@ -98,10 +100,13 @@ void add_diff(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand(
         "diff", "Show where two models drift apart: signal-to-noise, worst operator first");
-    command->add_option("A", arguments->a, "ONNX file, the truth")->required()->type_name("");
-    command->add_option("B", arguments->b, "ONNX file with the same inputs and outputs, e.g. quantized")
+    command->add_option("A", arguments->a, "Model file (ONNX or TensorFlow), the truth")
         ->required()
         ->type_name("");
+    command->add_option("B", arguments->b, "Model file with the same inputs and outputs, e.g. quantized")
+        ->required()
+        ->type_name("");
+    add_load_options(*command, arguments->load);
     add_sample_options(*command, arguments->samples, "Compare on the first N samples (default 10)");
     command->add_option("--rows", arguments->rows, "List so many operators (default 20)")
         ->type_name("N")

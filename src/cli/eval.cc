@@ -5,14 +5,16 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/interrupt.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 
 namespace kilter::cli {
 namespace {
 
 struct Arguments {
     std::string model, config;
+    LoadOptions load;
     EvaluationArguments evaluation;
     bool json = false;
 };
@@ -21,7 +23,7 @@ void run(const Arguments& arguments) {
     const InterruptScope interrupt;
     ProgressLine line;
     line.show("reading");
-    const Model model = onnx::read(arguments.model);
+    const Model model = load_model(arguments.model, arguments.load);
     const std::vector<Port> inputs = Program(clone(model)).inputs();
     const auto progress = [&](int64_t samples) {
         InterruptScope::check();
@@ -59,7 +61,8 @@ void run(const Arguments& arguments) {
 void add_eval(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("eval", "Measure the accuracy of a model");
-    command->add_option("MODEL", arguments->model, "ONNX file, FP32 or quantized")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     command->add_option("--config", arguments->config, "YAML whose evaluation.accuracy says how")
         ->type_name("FILE");
     add_evaluation_options(*command, arguments->evaluation, "Evaluate with N samples only");

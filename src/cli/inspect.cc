@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/model_file.h"
 #include "cli/shapes.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "kilter/passes/passes.h"
 #include "ops/cost.h"
 #include "ops/op.h"
@@ -21,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
     std::string model;
+    LoadOptions load;
     ShapeArguments shapes;
     bool graph = false;
     bool optimized = false;
@@ -198,7 +200,7 @@ void print_text(const std::string& origin, const Summary& summary, const Argumen
 }
 
 void run(const Arguments& arguments) {
-    Model model = onnx::read(arguments.model);
+    Model model = load_model(arguments.model, arguments.load);
     std::string origin = fmt::format("ONNX opset {}, IR version {}", model.opset(), model.ir_version);
     if (!model.producer_name.empty())
         origin += fmt::format(", made by {} {}", model.producer_name, model.producer_version);
@@ -219,7 +221,8 @@ void add_inspect(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command =
         app.add_subcommand("inspect", "Show inputs, outputs, operators, parameters and MACs of a model");
-    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     add_shape_options(*command, arguments->shapes);
     command->add_flag("--graph", arguments->graph, "Print the graph, one line per operator");
     command->add_flag("--optimized", arguments->optimized, "Look at the graph after kilter's rewrites");

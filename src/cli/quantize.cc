@@ -14,9 +14,11 @@
 #include "cli/choices.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
 #include "cli/samples.h"
 #include "kilter/calibration/calibrate.h"
+#include "kilter/formats/load.h"
 #include "kilter/formats/onnx.h"
 #include "kilter/quantization/quantize.h"
 #include "report/text.h"
@@ -28,6 +30,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
     std::string model, output;
+    LoadOptions load;
     SampleArguments samples{.samples = 100};
     ChoiceArguments choices;
     std::string plan, save_plan;
@@ -157,7 +160,7 @@ void run(const Arguments& arguments) {
         const InterruptScope interrupt;
         ProgressLine line;
         line.show("reading");
-        Model model = onnx::read(arguments.model);
+        Model model = load_model(arguments.model, arguments.load);
         const auto calibrate = [&](const Model& prepared) {
             return calibrate_on(prepared, arguments, line, samples);
         };
@@ -181,7 +184,8 @@ void run(const Arguments& arguments) {
 void add_quantize(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("quantize", "Turn an FP32 model into an INT8 model");
-    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
     add_sample_options(*command, arguments->samples, "Calibrate with the first N samples (default 100)");
     add_choice_options(*command, arguments->choices);

@@ -10,9 +10,10 @@
 #include "base/fail.h"
 #include "base/npy.h"
 #include "cli/command.h"
+#include "cli/model_file.h"
 #include "cli/shapes.h"
 #include "kilter/engine/program.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "report/text.h"
 
 namespace kilter::cli {
@@ -20,6 +21,7 @@ namespace {
 
 struct Arguments {
     std::string model;
+    LoadOptions load;
     std::vector<std::string> inputs;
     std::string output;
     int threads = 0;
@@ -80,7 +82,7 @@ std::vector<std::string> describe_output(const std::string& name, const Tensor& 
 }
 
 void run(const Arguments& arguments) {
-    Model model = onnx::read(arguments.model);
+    Model model = load_model(arguments.model, arguments.load);
     const auto program = about(arguments.model, [&] {
         return std::make_unique<Program>(std::move(model), EngineOptions{.threads = arguments.threads});
     });
@@ -112,7 +114,8 @@ void run(const Arguments& arguments) {
 void add_run(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("run", "Run a model once on .npy files and write its outputs");
-    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     command
         ->add_option("-i,--input", arguments->inputs,
                      "Array for an input; the name may be left out when there is one")

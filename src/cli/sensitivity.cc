@@ -4,9 +4,10 @@
 #include "cli/choices.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
 #include "cli/samples.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "kilter/tuning/job.h"
 #include "report/study.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 struct Arguments {
     std::string model;
+    LoadOptions load;
     SampleArguments samples{.samples = 100, .batch = 0};
     ChoiceArguments choices;
     int64_t scoring_samples = 32;
@@ -27,7 +29,7 @@ void run(const Arguments& arguments) {
     const InterruptScope interrupt;
     ProgressLine line;
     line.show("reading");
-    const Model model = onnx::read(arguments.model);
+    const Model model = load_model(arguments.model, arguments.load);
     const std::vector<Port> inputs = Program(clone(model)).inputs();
     const int64_t batch = arguments.samples.batch > 0 ? arguments.samples.batch : default_batch(inputs);
     auto loader = std::make_shared<Loader>(arguments.samples.open(
@@ -58,7 +60,8 @@ void add_sensitivity(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command =
         app.add_subcommand("sensitivity", "Rank operators by what quantizing them costs and gains");
-    command->add_option("MODEL", arguments->model, "ONNX file")->required()->type_name("");
+    command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
+    add_load_options(*command, arguments->load);
     add_sample_options(*command, arguments->samples, "Calibrate with the first N samples (default 100)");
     command
         ->add_option("--scoring-samples", arguments->scoring_samples,

@@ -9,8 +9,9 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/interrupt.h"
+#include "cli/model_file.h"
 #include "cli/progress.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "kilter/tuning/strategy.h"
 #include "report/deploy.h"
 #include "report/study.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct Arguments {
     std::string model, output;
+    LoadOptions load;
     std::string model_of_config;  // --model beside a YAML file
     EvaluationArguments evaluation;
     std::vector<std::string> calibration_data;
@@ -116,7 +118,10 @@ Job from_config(const Arguments& arguments, const CLI::App& command,
     apply_flags(arguments, job.options);
     arguments.choices.apply(job.options.quantize, command);
     job.config->quantization.calibration.sampling_sizes = job.options.samples;
-    job.model = onnx::read(job.model_path);
+    LoadOptions load = arguments.load;
+    if (load.inputs.empty()) load.inputs = job.config->model.inputs;
+    if (load.outputs.empty()) load.outputs = job.config->model.outputs;
+    job.model = load_model(job.model_path, for_file(job.model_path, load));
     const std::vector<Port> inputs = Program(clone(job.model)).inputs();
     job.evaluation = arguments.evaluation.make(*job.config, inputs, job.options.seed, progress);
     if (arguments.evaluation.samples.sources.empty() && arguments.calibration_data.empty())
@@ -129,7 +134,7 @@ Job from_flags(const Arguments& arguments, const std::function<void(int64_t)>& p
     job.model_path = arguments.model;
     apply_flags(arguments, job.options);
     job.options.quantize = arguments.choices.options();
-    job.model = onnx::read(job.model_path);
+    job.model = load_model(job.model_path, arguments.load);
     job.evaluation =
         arguments.evaluation.make(Program(clone(job.model)).inputs(), job.options.seed, progress);
     return job;
@@ -199,12 +204,13 @@ void run(const Arguments& arguments, const CLI::App& command) {
 void add_tune(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("tune", "Find the fastest INT8 model that keeps an accuracy");
-    command->add_option("MODEL", arguments->model, "ONNX file, or a YAML configuration")
+    command->add_option("MODEL", arguments->model, "Model file (ONNX or TensorFlow), or a YAML configuration")
         ->required()
         ->type_name("");
     command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
-    command->add_option("--model", arguments->model_of_config, "ONNX file, beside a YAML configuration")
+    command->add_option("--model", arguments->model_of_config, "Model file, beside a YAML configuration")
         ->type_name("FILE");
+    add_load_options(*command, arguments->load);
     add_evaluation_options(*command, arguments->evaluation, "Evaluate with N samples only");
     command
         ->add_option("--calibration-data", arguments->calibration_data,

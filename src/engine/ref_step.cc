@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "engine/ref/executor.h"
 #include "ops/op.h"
 
 namespace kilter::engine {
@@ -46,8 +47,7 @@ class ReferenceStep : public Step {
   public:
     ReferenceStep(const Node& node, std::vector<Array> inputs, std::vector<Array> outputs)
         : node_(node), definition_(find_op(node)) {
-        require(definition_ != nullptr && definition_->kernel != nullptr,
-                "{}: kilter cannot execute this operator", describe(node));
+        if (definition_ == nullptr || definition_->kernel == nullptr) ref::refuse(node);
         reads = std::move(inputs);
         writes = std::move(outputs);
         kernel = "ref";

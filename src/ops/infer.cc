@@ -16,6 +16,20 @@ const Value* origin(const Value* value) {
     return value;
 }
 
+std::optional<Dims> known_data(const Graph& graph, const DataMap& known, const Value* value) {
+    if (value == nullptr) return std::nullopt;
+    if (const Tensor* tensor = graph.constant(value)) {
+        const bool integers = is_integer(tensor->dtype()) || tensor->dtype() == DType::boolean;
+        if (tensor->rank() > 1 || !integers || static_cast<size_t>(tensor->size()) > kMaxShapeData)
+            return std::nullopt;
+        Dims data;
+        for (const int64_t entry : tensor->to_ints()) data.push_back(data_entry(entry));
+        return data;
+    }
+    const auto found = known.find(value);
+    return found == known.end() ? std::nullopt : std::optional<Dims>(found->second);
+}
+
 class GraphInference : public InferContext {
   public:
     GraphInference(Graph& graph, const Node& node, DataMap& data)
@@ -28,18 +42,7 @@ class GraphInference : public InferContext {
     }
 
     std::optional<Dims> shape_data(size_t index) const override {
-        const Value* value = origin(node().input(index));
-        if (value == nullptr) return std::nullopt;
-        if (const Tensor* tensor = graph_.constant(value)) {
-            const bool integers = is_integer(tensor->dtype()) || tensor->dtype() == DType::boolean;
-            if (tensor->rank() > 1 || !integers || static_cast<size_t>(tensor->size()) > kMaxShapeData)
-                return std::nullopt;
-            Dims data;
-            for (const int64_t entry : tensor->to_ints()) data.push_back(data_entry(entry));
-            return data;
-        }
-        const auto known = data_.find(value);
-        return known == data_.end() ? std::nullopt : std::optional<Dims>(known->second);
+        return known_data(graph_, data_, origin(node().input(index)));
     }
 
     void set_output(size_t index, ValueType type) override {
@@ -117,6 +120,10 @@ std::vector<ValueType> GraphInference::infer_subgraph(const Graph& body,
 void NodeInference::operator()(const Node& node) {
     GraphInference context(graph_, node, data_);
     infer_node(context);
+}
+
+std::optional<Dims> NodeInference::shape_data(const Value* value) const {
+    return known_data(graph_, data_, origin(value));
 }
 
 void infer_types(Graph& graph) {

@@ -2,6 +2,7 @@
 // order.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "kilter/graph/graph.h"
@@ -14,6 +15,8 @@ class NodeInference {
     //! Fills the types of the outputs of `node`, whose inputs must have been inferred before. Throws Error at
     //! a contradiction.
     void operator()(const Node& node);
+    //! Contents of an integer tensor of rank 0 or 1, entries possibly symbolic; nothing when they are not known.
+    std::optional<Dims> shape_data(const Value* value) const;
 
   private:
     Graph& graph_;

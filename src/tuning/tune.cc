@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "kilter/formats/onnx.h"
+#include "kilter/formats/load.h"
 #include "kilter/tuning/strategy.h"
 #include "tuning/identity.h"
 #include "tuning/journal.h"
@@ -225,7 +225,7 @@ QuantizedModel recover(const std::filesystem::path& workspace, int number, const
     const std::string source = study.at("source").get<std::string>();
     require(given != nullptr || !source.empty(), "{}: the study does not know the file of its model",
             workspace.string());
-    const Model model = given != nullptr ? clone(*given) : onnx::read(source);
+    const Model model = given != nullptr ? clone(*given) : load_model(source);
     require(hex(fingerprint(model)) == study.at("model").get<std::string>(),
             "{}: the model changed since the study was made", model.source.empty() ? "model" : model.source);
 

@@ -88,10 +88,16 @@ std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inp
 
 }  // namespace
 
+void refuse(const Node& node) {
+    // The readers of other formats leave the reason with the operators they cannot translate.
+    const bool translated = !node.domain().empty() && !node.doc.empty();
+    fail("{}: kilter cannot execute this operator{}{}", describe(node), translated ? ": " : "",
+         translated ? node.doc : "");
+}
+
 std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup) {
     const OpDefinition* definition = find_op(node);
-    require(definition != nullptr && definition->kernel != nullptr, "{}: kilter cannot execute this operator",
-            describe(node));
+    if (definition == nullptr || definition->kernel == nullptr) refuse(node);
     NodeExecution execution(node, inputs, lookup);
     try {
         definition->kernel(execution);

@@ -20,4 +20,7 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs,
 std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs,
                              const std::function<Tensor(const Value&)>& lookup = {});
 
+//! Throws the Error about an operator that has no kernel.
+[[noreturn]] void refuse(const Node& node);
+
 }  // namespace kilter::ref

@@ -1,0 +1,28 @@
+// Reading a model, whatever its format: ONNX files, TensorFlow's GraphDef files (binary or text) and SavedModel folders.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kilter/graph/graph.h"
+
+namespace kilter {
+
+enum class ModelFormat { onnx, graph_def, saved_model };
+
+//! By kind, name and first bytes of the file. Throws Error when there is no such file.
+ModelFormat format_of(const std::filesystem::path& path);
+
+struct LoadOptions {
+    //! TensorFlow only. Tensors that are fed and fetched ("name", "name:1"), also inside of the graph; empty: the
+    //! placeholders, and what nobody reads.
+    std::vector<std::string> inputs, outputs;
+    //! Of a SavedModel; empty: serving_default, or the only one there is.
+    std::string signature;
+};
+
+//! Throws Error that names the file and what is wrong with it.
+Model load_model(const std::filesystem::path& path, const LoadOptions& options = {});
+
+}  // namespace kilter

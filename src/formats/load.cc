@@ -1,0 +1,51 @@
+#include "kilter/formats/load.h"
+
+#include <fstream>
+
+#include "base/fail.h"
+#include "formats/tensorflow/graph_def.h"
+#include "formats/tensorflow/lower.h"
+#include "kilter/formats/onnx.h"
+
+namespace kilter {
+namespace {
+
+// How an ONNX file, and a SavedModel, begin: field 1 is a number. In a GraphDef it is a message.
+constexpr int kNumberFirst = 0x08;
+
+Model load_tensorflow(const std::filesystem::path& path, ModelFormat format, const LoadOptions& options) {
+    require(format == ModelFormat::graph_def, "{}: is a folder", path.string());
+    const tensorflow::TfGraph graph = tensorflow::read_graph_def(path);
+    try {
+        return tensorflow::lower(graph, {options.inputs, options.outputs});
+    } catch (const Error& error) {
+        throw error.in(path.string());
+    }
+}
+
+}  // namespace
+
+ModelFormat format_of(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored) || path.filename() == "saved_model.pb")
+        return ModelFormat::saved_model;
+    const std::string extension = path.extension().string();
+    if (extension == ".pbtxt") return ModelFormat::graph_def;
+    if (extension != ".pb") return ModelFormat::onnx;
+    return std::ifstream(path, std::ios::binary).get() == kNumberFirst ? ModelFormat::onnx
+                                                                       : ModelFormat::graph_def;
+}
+
+Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
+    const ModelFormat format = format_of(path);
+    if (format != ModelFormat::onnx) {
+        require(options.signature.empty() || format == ModelFormat::saved_model,
+                "{}: only SavedModel folders have signatures", path.string());
+        return load_tensorflow(path, format, options);
+    }
+    require(options.inputs.empty() && options.outputs.empty() && options.signature.empty(),
+            "{}: inputs, outputs and signatures can be chosen for TensorFlow models only", path.string());
+    return onnx::read(path);
+}
+
+}  // namespace kilter
