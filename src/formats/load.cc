@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "formats/tensorflow/graph_def.h"
 #include "formats/tensorflow/lower.h"
+#include "formats/tensorflow/saved_model.h"
 #include "kilter/formats/onnx.h"
 
 namespace kilter {
@@ -14,10 +15,18 @@ namespace {
 constexpr int kNumberFirst = 0x08;
 
 Model load_tensorflow(const std::filesystem::path& path, ModelFormat format, const LoadOptions& options) {
-    require(format == ModelFormat::graph_def, "{}: is a folder", path.string());
-    const tensorflow::TfGraph graph = tensorflow::read_graph_def(path);
+    tensorflow::LowerOptions choice{options.inputs, options.outputs};
+    tensorflow::TfGraph graph;
+    if (format == ModelFormat::saved_model) {
+        tensorflow::SavedModel saved = tensorflow::read_saved_model(path, options.signature);
+        if (choice.inputs.empty()) choice.inputs = saved.inputs;
+        if (choice.outputs.empty()) choice.outputs = saved.outputs;
+        graph = std::move(saved.graph);
+    } else {
+        graph = tensorflow::read_graph_def(path);
+    }
     try {
-        return tensorflow::lower(graph, {options.inputs, options.outputs});
+        return tensorflow::lower(graph, choice);
     } catch (const Error& error) {
         throw error.in(path.string());
     }

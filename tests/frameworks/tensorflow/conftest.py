@@ -12,7 +12,7 @@ tf = pytest.importorskip(
     "tensorflow", reason="TensorFlow is not installed: tools/framework_env.sh tensorflow"
 )
 
-import kilter
+import kilter  # noqa: E402
 
 
 def run_tensorflow(graph_def, feeds, outputs):
