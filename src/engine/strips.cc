@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "engine/builder.h"
@@ -233,6 +234,8 @@ std::vector<StripChain> find_strip_chains(const Graph& graph, const Specialized&
     const auto only_reader = [&](const Node& node) -> const Node* {
         return graph.has_single_use(node.output(0)) ? node.output(0)->producer() : nullptr;
     };
+    std::unordered_set<const Node*>
+        ends;  // the last nodes of chains: a depthwise one may follow and begin another
     for (const Node* node : known.nodes) {
         const std::optional<Link> last = link_of(known, *node);
         if (!last || !last->pointwise()) continue;
@@ -242,7 +245,7 @@ std::vector<StripChain> find_strip_chains(const Graph& graph, const Specialized&
         if (!middle || !middle->depthwise()) continue;
         std::vector<Link> links{*middle, *last};
         const Node* front = before->input(0)->producer();
-        if (front != nullptr && only_reader(*front) != nullptr) {
+        if (front != nullptr && only_reader(*front) != nullptr && !ends.contains(front)) {
             const std::optional<Link> first = link_of(known, *front);
             // The first convolution of a network reads an image of three channels: cheap to leave where it is.
             if (first && first->geometry.groups == 1 && first->x[1] > 4) links.insert(links.begin(), *first);
@@ -250,7 +253,9 @@ std::vector<StripChain> find_strip_chains(const Graph& graph, const Specialized&
         StripChain chain;
         for (const Link& link : links) chain.nodes.push_back(link.node);
         chain.strips = count_strips(known, links, threads);
-        if (chain.strips > 0) chains.push_back(std::move(chain));
+        if (chain.strips == 0) continue;
+        ends.insert(node);
+        chains.push_back(std::move(chain));
     }
     return chains;
 }

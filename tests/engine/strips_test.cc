@@ -78,6 +78,27 @@ TEST(Strips, KeepTheFunction) {
     }
 }
 
+// Depthwise and 1x1 in turns, without wide activations: the end of one chain could be the beginning of the next.
+TEST(Strips, ChainsDoNotShareConvolutions) {
+    if (isa() != Isa::avx512) GTEST_SKIP() << "strips need channels-last kernels";
+    Graph graph;
+    Value* y = graph.add_input("x", ValueType(DType::f32, {1, 32, 112, 112}));
+    for (int block = 0; block < 3; ++block) {
+        Value* w = graph.add_constant(random(DType::f32, {32, 1, 3, 3}, 2 * block));
+        y = graph.add("Relu", {graph.add("Conv", {y, w}, geometry(1, 1, 1, 32))});
+        Value* v = graph.add_constant(random(DType::f32, {32, 32, 1, 1}, 2 * block + 1));
+        y = graph.add("Relu", {graph.add("Conv", {y, v}, geometry(1, 0, 1, 1))});
+    }
+    graph.add_output(y, "y");
+    infer_types(graph);
+    const Tensor x = random(DType::f32, {1, 32, 112, 112}, 9);
+    const std::vector<Tensor> wanted = ref::run(graph, {x});
+    optimize(graph);
+    EngineOptions options;
+    options.threads = 2;
+    expect_close(Stage(std::move(graph), options, std::make_shared<WeightStore>()).run({x}), wanted);
+}
+
 TEST(Strips, LeaveSmallAndSharedActivationsAlone) {
     Graph small = inverted_residual({1, 16, 96, 14, 14, 3, 1, 1, true, true});
     Graph shared = inverted_residual({1, 16, 96, 80, 80, 3, 1, 1, true, true});
