@@ -16,6 +16,36 @@ std::optional<int64_t> numeral(const std::string& symbol) {
     return number;
 }
 
+// A product of dimensions is a dimension of its own, named by its factors: "32 · batch". What a Reshape merges, another one
+// takes apart again.
+const std::string kTimes = " · ";
+constexpr size_t kMaxFactors = 8;  // a longer product is no shape of a real network
+
+// The numbers and names whose product the dimensions are; false when one is unknown or the numbers overflow.
+bool factorize(const Dims& dims, int64_t& number, std::vector<std::string>& symbols) {
+    for (const Dim& dim : dims) {
+        if (dim.known()) {
+            if (__builtin_mul_overflow(number, dim.value, &number)) return false;
+            continue;
+        }
+        if (dim.symbol.empty()) return false;
+        for (size_t begin = 0; begin <= dim.symbol.size();) {
+            const size_t end = std::min(dim.symbol.find(kTimes, begin), dim.symbol.size());
+            const std::string factor = dim.symbol.substr(begin, end - begin);
+            int64_t value = 0;
+            const auto [stop, error] = std::from_chars(factor.data(), factor.data() + factor.size(), value);
+            const bool numeric = begin == 0 && end < dim.symbol.size() && error == std::errc() &&
+                                 stop == factor.data() + factor.size() && value > 0;
+            if (!numeric)
+                symbols.push_back(factor);
+            else if (__builtin_mul_overflow(number, value, &number))
+                return false;
+            begin = end + kTimes.size();
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 Dim data_entry(int64_t number) { return number >= 0 ? Dim(number) : Dim(std::to_string(number)); }
@@ -47,22 +77,13 @@ std::optional<Dim> dim_quotient(const Dims& numerator, const Dims& denominator) 
     int64_t above = 1;
     int64_t below = 1;
     std::vector<std::string> symbols;
-    for (const Dim& dim : numerator) {
-        if (!dim.known()) {
-            if (dim.symbol.empty()) return std::nullopt;
-            symbols.push_back(dim.symbol);
-        } else if (__builtin_mul_overflow(above, dim.value, &above)) {
-            return std::nullopt;
-        }
-    }
-    for (const Dim& dim : denominator) {
-        if (!dim.known()) {
-            const auto found = std::ranges::find(symbols, dim.symbol);
-            if (dim.symbol.empty() || found == symbols.end()) return std::nullopt;
-            symbols.erase(found);
-        } else if (__builtin_mul_overflow(below, dim.value, &below)) {
-            return std::nullopt;
-        }
+    std::vector<std::string> divisors;
+    if (!factorize(numerator, above, symbols) || !factorize(denominator, below, divisors))
+        return std::nullopt;
+    for (const std::string& divisor : divisors) {
+        const auto found = std::ranges::find(symbols, divisor);
+        if (found == symbols.end()) return std::nullopt;
+        symbols.erase(found);
     }
     if (below == 0) return std::nullopt;
     if (symbols.empty()) {
@@ -70,8 +91,12 @@ std::optional<Dim> dim_quotient(const Dims& numerator, const Dims& denominator) 
                 to_string(denominator));
         return Dim(above / below);
     }
+    if (above == 0 || above % below != 0 || symbols.size() > kMaxFactors) return std::nullopt;
     if (symbols.size() == 1 && above == below) return Dim(symbols[0]);
-    return std::nullopt;
+    std::string product = above == below ? "" : std::to_string(above / below);
+    std::ranges::sort(symbols);
+    for (const std::string& symbol : symbols) product += (product.empty() ? "" : kTimes) + symbol;
+    return Dim(std::move(product));
 }
 
 }  // namespace kilter

@@ -23,7 +23,8 @@ void fold_shape_data(InferContext& context, const std::function<Dim(const Dim&, 
 //! The same entries on output 0 as on `input`.
 void pass_shape_data(InferContext& context, size_t input = 0);
 
-//! The dimension d with numerator = denominator · d, where symbols cancel; nothing when it cannot be said.
+//! The dimension d with numerator = denominator · d, where symbols cancel; a product of several has a name like
+//! "32 · batch". Nothing when it cannot be said.
 //! Throws when the numbers alone rule it out.
 std::optional<Dim> dim_quotient(const Dims& numerator, const Dims& denominator);
 

@@ -226,6 +226,8 @@ bool simplify_transpose(Graph& graph, Node& node) {
     }
     const auto& shape = node.input(0)->type.shape;
     if (!shape || shape->size() != perm.size() || std::ranges::is_sorted(perm)) return false;
+    // As a transpose it can still pass what follows, e.g. a bias that then moves into the convolution before it.
+    if (!node.output()->users().empty() && disappears(graph, node.output(), perm)) return false;
     int64_t last = -1;
     std::vector<int64_t> target;
     for (const int64_t axis : perm) {

@@ -50,7 +50,9 @@ TEST_F(InferTest, ReshapeWorksOutMinusOneWhereSymbolsCancel) {
     Value* z = graph.add("Reshape", {x, ints({0, 0, -1, 64})});
     EXPECT_EQ(type_of(z), "f32[batch, 12, sequence, 64]");
     Value* flat = graph.add("Reshape", {x, ints({-1, 64})});
-    EXPECT_EQ(type_of(flat), "f32[?, 64]");
+    EXPECT_EQ(type_of(flat), "f32[12 · batch · sequence, 64]");
+    Value* again = graph.add("Reshape", {flat, join({dim(x, 0), ints({-1, 12, 64})})});
+    EXPECT_EQ(type_of(again), "f32[batch, sequence, 12, 64]");
 }
 
 TEST_F(InferTest, ReshapeOfOneUnknownEntryIsWorkedOutToo) {
