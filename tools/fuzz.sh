@@ -28,6 +28,9 @@ status=0
     fuzz data_fuzz data_corpus build/fuzz/data_seeds $((seconds / 2 + 1)) &&
         fuzz config_fuzz config_corpus tests/fuzz/config_seeds $((seconds / 2 + 1))
 } &
-fuzz onnx_reader_fuzz corpus build/fuzz/seeds "$seconds" || status=1
+{
+    fuzz onnx_reader_fuzz corpus build/fuzz/seeds $((seconds / 2 + 1)) &&
+        fuzz tf_reader_fuzz graph_corpus tests/fuzz/graph_seeds $((seconds / 2 + 1))
+} || status=1
 wait $! || status=1
 exit $status

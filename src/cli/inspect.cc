@@ -199,11 +199,22 @@ void print_text(const std::string& origin, const Summary& summary, const Argumen
     if (!summary.shapes_problem.empty()) fmt::print("MACs need shapes: {}\n", summary.shapes_problem);
 }
 
-void run(const Arguments& arguments) {
-    Model model = load_model(arguments.model, arguments.load);
+std::string origin_of(const Model& model, ModelFormat format) {
+    if (format == ModelFormat::graph_def) return "TensorFlow graph";
+    if (format == ModelFormat::saved_model) return "TensorFlow SavedModel";
     std::string origin = fmt::format("ONNX opset {}, IR version {}", model.opset(), model.ir_version);
     if (!model.producer_name.empty())
         origin += fmt::format(", made by {} {}", model.producer_name, model.producer_version);
+    return origin;
+}
+
+void run(const Arguments& arguments) {
+    if (!arguments.json && !arguments.graph) {
+        const std::string overview = summarize_file(arguments.model, arguments.load);
+        if (!overview.empty()) fmt::print("{}\n", overview);
+    }
+    Model model = load_model(arguments.model, arguments.load);
+    const std::string origin = origin_of(model, format_of(arguments.model));
     const std::string original = arguments.graph && !arguments.optimized ? print(model.graph) : "";
     const Summary summary = about(arguments.model, [&] { return summarize(model, arguments); });
     if (arguments.json) {

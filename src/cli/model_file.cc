@@ -5,7 +5,7 @@ namespace kilter::cli {
 void add_load_options(CLI::App& command, LoadOptions& options) {
     const auto add_names = [&](const char* flag, std::vector<std::string>& names, const char* text) {
         command.add_option(flag, names, text)
-            ->type_name("NAME,…")
+            ->type_name("NAMES")
             ->delimiter(',')
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -6,6 +6,7 @@
 #include "formats/tensorflow/graph_def.h"
 #include "formats/tensorflow/lower.h"
 #include "formats/tensorflow/saved_model.h"
+#include "formats/tensorflow/summary.h"
 #include "kilter/formats/onnx.h"
 
 namespace kilter {
@@ -14,19 +15,18 @@ namespace {
 // How an ONNX file, and a SavedModel, begin: field 1 is a number. In a GraphDef it is a message.
 constexpr int kNumberFirst = 0x08;
 
+// A GraphDef is a SavedModel without a signature.
+tensorflow::SavedModel read_tensorflow(const std::filesystem::path& path, ModelFormat format,
+                                       const LoadOptions& options) {
+    if (format == ModelFormat::saved_model) return tensorflow::read_saved_model(path, options.signature);
+    return {tensorflow::read_graph_def(path), {}, {}};
+}
+
 Model load_tensorflow(const std::filesystem::path& path, ModelFormat format, const LoadOptions& options) {
-    tensorflow::LowerOptions choice{options.inputs, options.outputs};
-    tensorflow::TfGraph graph;
-    if (format == ModelFormat::saved_model) {
-        tensorflow::SavedModel saved = tensorflow::read_saved_model(path, options.signature);
-        if (choice.inputs.empty()) choice.inputs = saved.inputs;
-        if (choice.outputs.empty()) choice.outputs = saved.outputs;
-        graph = std::move(saved.graph);
-    } else {
-        graph = tensorflow::read_graph_def(path);
-    }
+    const tensorflow::SavedModel saved = read_tensorflow(path, format, options);
     try {
-        return tensorflow::lower(graph, choice);
+        return tensorflow::lower(saved.graph, {options.inputs.empty() ? saved.inputs : options.inputs,
+                                               options.outputs.empty() ? saved.outputs : options.outputs});
     } catch (const Error& error) {
         throw error.in(path.string());
     }
@@ -43,6 +43,12 @@ ModelFormat format_of(const std::filesystem::path& path) {
     if (extension != ".pb") return ModelFormat::onnx;
     return std::ifstream(path, std::ios::binary).get() == kNumberFirst ? ModelFormat::onnx
                                                                        : ModelFormat::graph_def;
+}
+
+std::string summarize_file(const std::filesystem::path& path, const LoadOptions& options) {
+    const ModelFormat format = format_of(path);
+    if (format == ModelFormat::onnx) return {};
+    return tensorflow::summarize(read_tensorflow(path, format, options).graph);
 }
 
 Model load_model(const std::filesystem::path& path, const LoadOptions& options) {

@@ -22,6 +22,9 @@ struct LoadOptions {
     std::string signature;
 };
 
+//! What a TensorFlow model takes, gives and is made of, in the words of its summarize_graph tool; empty for ONNX.
+std::string summarize_file(const std::filesystem::path& path, const LoadOptions& options = {});
+
 //! Throws Error that names the file and what is wrong with it.
 Model load_model(const std::filesystem::path& path, const LoadOptions& options = {});
 

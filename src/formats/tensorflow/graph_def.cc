@@ -6,6 +6,7 @@
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "formats/tensorflow/messages.h"
+#include "formats/tensorflow/text_format.h"
 
 namespace kilter::tensorflow {
 namespace {
@@ -15,6 +16,12 @@ constexpr size_t kMaxGraphDef = std::numeric_limits<int32_t>::max();
 
 TfGraph checked(std::string_view content, const Keeper& keeper) {
     require(!content.empty(), "the file is empty");
+    if (is_text_graph(content)) {
+        auto binary = std::make_shared<const std::string>(graph_def_from_text(content));
+        TfGraph graph = read_graph(*binary, binary);
+        check(graph);
+        return graph;
+    }
     TfGraph graph = read_graph(content, keeper);
     check(graph);
     return graph;
@@ -50,7 +57,10 @@ TfGraph read_graph_def_bytes(std::span<const std::byte> bytes) {
 void write_graph_def(const TfGraph& graph, const std::filesystem::path& path) {
     const protobuf::Message message = serialized(graph);
     OutputFile file(path);
-    message.visit([&](const void* data, size_t size) { file.write(data, size); });
+    if (path.extension() == ".pbtxt")
+        file.write(graph_def_to_text(message.str()));
+    else
+        message.visit([&](const void* data, size_t size) { file.write(data, size); });
     file.commit();
 }
 

@@ -103,6 +103,53 @@ ValueType inner_type(const TfGraph& graph, const TfInput& tensor) {
     return type;
 }
 
+// Inputs of one declared shape whose open dimensions meet in an addition or the like are meant to have one size: BERT's
+// ids, masks and segments. With one name for it, the passes see that shapes are equal.
+void unify_symbols(Graph& graph) {
+    std::map<std::string, std::string> name_of;  // symbol to the one that stands for it
+    std::map<std::string, size_t> input_of;
+    for (size_t i = 0; i < graph.inputs().size(); ++i)
+        if (const auto& shape = graph.inputs()[i]->type.shape)
+            for (const Dim& dim : *shape)
+                if (!dim.known()) input_of.emplace(dim.symbol, i);
+    const auto declared = [&](size_t index) {
+        Ints sizes;
+        for (const Dim& dim : *graph.inputs()[index]->type.shape)
+            sizes.push_back(dim.known() ? dim.value : -1);
+        return sizes;
+    };
+    const auto root = [&](std::string symbol) {
+        for (auto next = name_of.find(symbol); next != name_of.end(); next = name_of.find(symbol))
+            symbol = next->second;
+        return symbol;
+    };
+    const auto meet = [&](const Dim& a, const Dim& b) {
+        const auto first = input_of.find(a.symbol);
+        const auto second = input_of.find(b.symbol);
+        if (a.known() || b.known() || first == input_of.end() || second == input_of.end()) return;
+        if (first->second == second->second || declared(first->second) != declared(second->second)) return;
+        const std::string x = root(a.symbol);
+        const std::string y = root(b.symbol);
+        if (x != y) name_of[std::max(x, y)] = std::min(x, y);
+    };
+    for (const auto& node : graph.nodes()) {
+        if (!node->is("Add") && !node->is("Sub") && !node->is("Mul") && !node->is("Div")) continue;
+        const auto& a = node->input(0)->type.shape;
+        const auto& b = node->input(1)->type.shape;
+        if (!a || !b) continue;
+        for (size_t i = 1; i <= std::min(a->size(), b->size()); ++i)
+            meet((*a)[a->size() - i], (*b)[b->size() - i]);
+    }
+    if (name_of.empty()) return;
+    for (Value* input : graph.inputs())
+        if (input->type.shape)
+            for (Dim& dim : *input->type.shape)
+                if (!dim.known()) dim = Dim(root(dim.symbol));
+    for (Value* value : graph.values())
+        if (value->producer() != nullptr) value->type.shape.reset();
+    infer_types(graph);
+}
+
 std::vector<TfInput> wanted_outputs(const TfGraph& graph, const std::vector<std::string>& names) {
     std::vector<TfInput> outputs;
     for (const std::string& name : names) outputs.push_back(parse_tensor(graph, name, "output"));
@@ -130,7 +177,7 @@ std::vector<const TfNode*> possible_outputs(const TfGraph& graph) {
 Model lower(const TfGraph& graph, const LowerOptions& options) {
     const std::vector<TfInput> outputs = wanted_outputs(graph, options.outputs);
     Model model;
-    model.opsets = {{"", kCanonicalOpset}, {std::string(kOpaqueDomain), 1}};
+    model.opsets = {{"", kCanonicalOpset}};
     model.producer_name = "kilter";
     model.producer_version = KILTER_VERSION;
     model.source = graph.source;
@@ -165,9 +212,12 @@ Model lower(const TfGraph& graph, const LowerOptions& options) {
     for (const TfInput& output : outputs) {
         Value* value = lowering.find(output);
         require(value != nullptr, "output '{}' is not computed", output.text());
-        model.graph.add_output({.name = output.text(), .value = value, .type = value->type});
+        model.graph.add_output({.name = output.text(), .value = value, .type = {}});
     }
     model.graph.remove_dead();
+    unify_symbols(model.graph);
+    const auto is_opaque = [](const auto& node) { return node->domain() == kOpaqueDomain; };
+    if (std::ranges::any_of(model.graph.nodes(), is_opaque)) model.opsets.emplace_back(kOpaqueDomain, 1);
     return model;
 }
 

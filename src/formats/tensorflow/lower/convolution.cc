@@ -35,34 +35,14 @@ void lower_conv(Lowering& l) {
     const bool last = is_channels_last(l);
     Value* x = last ? l.channels_first(l.input(0), kRank) : l.input(0);
     const WindowAttributes window = read_window(l, kernel_of(l, l.input(1), kRank - 2), x);
-    Value* weights = output_first(l, l.input(1), kRank);
-    Attributes attributes = window.to_onnx();
-    const Dims& in = l.dims(x);
-    const Dims& w = l.dims(weights);
-    if (in.size() == kRank && in[1].known() && w[1].known() && w[1].value > 0 && in[1].value != w[1].value) {
-        require(in[1].value % w[1].value == 0, "{} input channels do not fit weights for {}", in[1].value,
-                w[1].value);
-        attributes.set("group", in[1].value / w[1].value);
-    }
-    finish(l, l.emit("Conv", {x, weights}, std::move(attributes)), last, kRank);
+    finish(l, emit_conv(l, x, l.input(1), window), last, kRank);
 }
 
 void lower_depthwise(Lowering& l) {
     const bool last = is_channels_last(l);
     Value* x = last ? l.channels_first(l.input(0)) : l.input(0);
     const WindowAttributes window = read_window(l, kernel_of(l, l.input(1), 2), x);
-    const Dims w = l.dims(l.input(1));
-    if (!w[2].known() || !w[3].known()) not_lowered("the shape of the weights is not known");
-    // (h, w, channel, multiplier): output channel = channel · multipliers + multiplier.
-    Value* weights = l.transpose(l.input(1), {2, 3, 0, 1});
-    const Ints shape{w[2].value * w[3].value, 1, w[0].value, w[1].value};
-    if (const Tensor* tensor = l.constant(weights))
-        weights = l.add_constant(tensor->reshaped(shape));
-    else
-        weights = l.reshape(weights, shape);
-    Attributes attributes = window.to_onnx();
-    attributes.set("group", w[2].value);
-    finish(l, l.emit("Conv", {x, weights}, std::move(attributes)), last, 4);
+    finish(l, emit_depthwise(l, x, l.input(1), window), last, 4);
 }
 
 // The gradient of a convolution: inputs are the shape of the result, the weights and x.
@@ -131,6 +111,36 @@ constexpr std::array kConvolutionRules{
 };
 
 }  // namespace
+
+Value* emit_conv(Lowering& l, Value* x, Value* weights, const WindowAttributes& window) {
+    const int rank = l.rank(weights);
+    Value* turned = output_first(l, weights, rank);
+    Attributes attributes = window.to_onnx();
+    const Dims& in = l.dims(x);
+    const Dims& w = l.dims(turned);
+    if (static_cast<int>(in.size()) == rank && in[1].known() && w[1].known() && w[1].value > 0 &&
+        in[1].value != w[1].value) {
+        require(in[1].value % w[1].value == 0, "{} input channels do not fit weights for {}", in[1].value,
+                w[1].value);
+        attributes.set("group", in[1].value / w[1].value);
+    }
+    return l.emit("Conv", {x, turned}, std::move(attributes));
+}
+
+Value* emit_depthwise(Lowering& l, Value* x, Value* weights, const WindowAttributes& window) {
+    const Dims w = l.dims(weights);
+    if (w.size() != 4 || !w[2].known() || !w[3].known()) not_lowered("the shape of the weights is not known");
+    // (h, w, channel, multiplier): output channel = channel · multipliers + multiplier.
+    Value* turned = l.transpose(weights, {2, 3, 0, 1});
+    const Ints shape{w[2].value * w[3].value, 1, w[0].value, w[1].value};
+    if (const Tensor* tensor = l.constant(turned))
+        turned = l.add_constant(tensor->reshaped(shape));
+    else
+        turned = l.reshape(turned, shape);
+    Attributes attributes = window.to_onnx();
+    attributes.set("group", w[2].value);
+    return l.emit("Conv", {x, turned}, std::move(attributes));
+}
 
 std::span<const LowerRule> convolution_rules() { return kConvolutionRules; }
 

@@ -50,15 +50,28 @@ std::optional<Side> find_side(const TfGraph& graph, const TfInput& start, int de
     return std::nullopt;
 }
 
+// Where a condition comes from: Switch nodes of one conditional may read it through Identity nodes.
+TfInput condition_of(const TfGraph& graph, const TfNode& node) {
+    TfInput condition = node.inputs[1];
+    for (size_t steps = 0; steps < graph.size(); ++steps) {
+        const TfNode* before = graph.producer(condition);
+        if (before == nullptr || before->op != "Identity" || before->data_inputs() != 1) break;
+        condition = before->inputs[0];
+    }
+    return condition;
+}
+
 void lower_merge(Lowering& l) {
     if (l.size() != 2) not_lowered("Merge of {} inputs", l.size());
     const auto first = find_side(l.source(), l.node().inputs[0]);
     const auto second = find_side(l.source(), l.node().inputs[1]);
     const bool paired = first && second && first->port != second->port && first->node->inputs.size() >= 2 &&
-                        second->node->inputs.size() >= 2 && first->node->inputs[1] == second->node->inputs[1];
+                        second->node->inputs.size() >= 2 &&
+                        condition_of(l.source(), *first->node) == condition_of(l.source(), *second->node);
     if (!paired) not_lowered("the two sides of the condition are not recognised");
     Value* condition = l.find(first->node->inputs[1]);
     if (condition == nullptr) not_lowered("the condition is not known");
+    if (!condition->type.shape || !condition->type.shape->empty()) condition = l.reshape(condition, {});
     Value* when_true = l.input(first->port == 1 ? 0 : 1);
     Value* when_false = l.input(first->port == 1 ? 1 : 0);
     const auto& a = when_true->type.shape;

@@ -102,6 +102,7 @@ void Lowering::lower(const TfNode& node, int ports) {
     outputs_.clear();
     made_.clear();
     main_ = nullptr;
+    main_name_ = node.name;
     ports_ = ports;
     bool complete = true;
     for (const TfInput& input : node.inputs) {
@@ -123,6 +124,7 @@ void Lowering::lower(const TfNode& node, int ports) {
             outputs_.clear();
             made_.clear();
             main_ = nullptr;
+            main_name_ = node.name;
             make_opaque(error.what());
         }
     }
@@ -137,7 +139,7 @@ void Lowering::lower(const TfNode& node, int ports) {
         if (nameable && named_.insert(outputs_[port]).second) graph_.rename(outputs_[port], output.text());
         define(output, outputs_[port]);
     }
-    if (main_ != nullptr) main_->name = node.name;
+    if (main_ != nullptr) main_->name = main_name_;
 }
 
 void Lowering::make_opaque(const std::string& reason) {
@@ -271,9 +273,11 @@ Value* Lowering::unsqueeze(Value* value, const Ints& axes) {
     return emit("Unsqueeze", {value, add_ints(axes)});
 }
 
-void Lowering::name_main(Value* value) {
+void Lowering::name_main(Value* value, std::string_view name) {
     Node* producer = value->producer();
-    if (producer != nullptr && std::ranges::find(made_, producer) != made_.end()) main_ = producer;
+    if (producer == nullptr || std::ranges::find(made_, producer) == made_.end()) return;
+    main_ = producer;
+    if (!name.empty()) main_name_ = name;
 }
 
 void Lowering::result(Value* value, int port) {

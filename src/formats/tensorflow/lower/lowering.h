@@ -85,8 +85,9 @@ class Lowering {
     Value* channels_last(Value* value, int rank = 4);
     Value* reshape(Value* value, const Ints& shape);
     Value* unsqueeze(Value* value, const Ints& axes);
-    //! The operator that makes `value` is the one users know by the node's name.
-    void name_main(Value* value);
+    //! The operator that makes `value` is the one users know by the node's name, or by that of another one whose work
+    //! it does.
+    void name_main(Value* value, std::string_view name = {});
     //! Output `port` of the node. Without name_main, the operator that makes output 0 gets the node's name.
     void result(Value* value, int port = 0);
     //! Does anybody read that output?
@@ -111,6 +112,7 @@ class Lowering {
     std::vector<Value*> outputs_;  // by port
     std::vector<Node*> made_;
     Node* main_ = nullptr;
+    std::string main_name_;
     int ports_ = 0;
 };
 

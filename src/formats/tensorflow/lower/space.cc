@@ -1,7 +1,9 @@
 // Blocks of pixels to channels or batches and back.
+#include <algorithm>
 #include <array>
 
 #include "formats/tensorflow/lower/lowering.h"
+#include "formats/tensorflow/lower/window.h"
 
 namespace kilter::tensorflow {
 namespace {
@@ -68,11 +70,52 @@ void lower_space_to_batch(Lowering& l) {
     l.result(l.reshape(l.transpose(l.reshape(x, split), perm), merged));
 }
 
+bool is_plain(const TfNode& conv) {
+    const auto all_ones = [&](std::string_view name) {
+        const Ints list = conv.attributes.get_ints(name);
+        return std::ranges::count(list, 1) == static_cast<std::ptrdiff_t>(list.size());
+    };
+    return (conv.op == "Conv2D" || conv.op == "DepthwiseConv2dNative") && conv.data_inputs() == 2 &&
+           conv.attributes.get_string("padding") == "VALID" && all_ones("strides") && all_ones("dilations") &&
+           conv.attributes.get_string("data_format", "NHWC") == "NHWC";
+}
+
+// SpaceToBatchND, a convolution and BatchToSpaceND: how dilated convolutions were written before there were any.
+bool lower_dilated(Lowering& l, const Ints& blocks, const Ints& crops) {
+    const TfNode* conv = l.source().producer(l.node().inputs[0]);
+    const TfNode* spread =
+        conv == nullptr || !is_plain(*conv) ? nullptr : l.source().producer(conv->inputs[0]);
+    if (spread == nullptr || spread->op != "SpaceToBatchND" || spread->data_inputs() != 3 ||
+        blocks.size() != 2)
+        return false;
+    const Value* own_blocks = l.find(spread->inputs[1]);
+    const Value* own_pads = l.find(spread->inputs[2]);
+    Value* x = l.find(spread->inputs[0]);
+    Value* weights = l.find(conv->inputs[1]);
+    if (own_blocks == nullptr || own_pads == nullptr || x == nullptr || weights == nullptr) return false;
+    const Tensor* spread_blocks = l.constant(own_blocks);
+    const Tensor* spread_pads = l.constant(own_pads);
+    if (spread_blocks == nullptr || spread_pads == nullptr || spread_blocks->to_ints() != blocks)
+        return false;
+    const Ints pads = spread_pads->to_ints();
+    const Dims& w = l.dims(weights);
+    if (pads.size() != 4 || w.size() != 4 || l.rank(x) != 4 || !w[0].known() || !w[1].known()) return false;
+    WindowAttributes window{{w[0].value, w[1].value}, {1, 1}, blocks, {}, {}};
+    window.pads = {pads[0] - crops[0], pads[2] - crops[2], pads[1] - crops[1], pads[3] - crops[3]};
+    if (std::ranges::any_of(window.pads, [](int64_t pad) { return pad < 0; })) return false;
+    Value* y = conv->op == "Conv2D" ? emit_conv(l, l.channels_first(x), weights, window)
+                                    : emit_depthwise(l, l.channels_first(x), weights, window);
+    l.name_main(y, conv->name);
+    l.result(l.channels_last(y));
+    return true;
+}
+
 void lower_batch_to_space(Lowering& l) {
     const Ints blocks = blocks_of(l);
     const Ints crops = l.ints(2);
     const size_t count = blocks.size();
     require(crops.size() == 2 * count, "{} crops do not fit {} blocks", crops.size(), count);
+    if (lower_dilated(l, blocks, crops)) return;
     const Ints sizes = sizes_behind_batch(l, l.input(0), count);
     // (b, b, n, h, w, …) → (n, h, b, w, b, …)
     Ints split = blocks;

@@ -26,6 +26,10 @@ WindowSpec read_window_spec(const Lowering& lowering, const Ints& kernel);
 //! The same, with pads where the channels-first `x` has a known size.
 WindowAttributes read_window(const Lowering& lowering, const Ints& kernel, const Value* x);
 
+//! Conv from a channels-first `x` and TensorFlow's weights (spatial axes, in, out), or (h, w, channel, multiplier).
+Value* emit_conv(Lowering& lowering, Value* x, Value* weights, const WindowAttributes& window);
+Value* emit_depthwise(Lowering& lowering, Value* x, Value* weights, const WindowAttributes& window);
+
 //! The spatial entries of a list with one entry per axis of the data, e.g. ksize.
 Ints spatial_entries(const Lowering& lowering, const Ints& list, size_t spatial, std::string_view name);
 
