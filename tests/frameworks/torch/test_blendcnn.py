@@ -66,7 +66,7 @@ def work(tmp_path_factory):
     config = json.loads((EXAMPLE / "config/blendcnn/mrpc/train.json").read_text())
     config["length"] = 24
     config["model"] |= {"vocabulary": len(vocabulary), "width": 32, "channels": 20, "layers": 3}
-    config["training"] |= {"epochs": 6, "made_up_epochs": 1, "batch_size": 20}
+    config["training"] |= {"epochs": 6, "made_up_epochs": 1, "averaged_epochs": 2, "batch_size": 20}
     (folder / "train.json").write_text(json.dumps(config))
     assert "train.tsv: 180 pairs" in run(
         sys.executable, EXAMPLE / "prepare_data.py", "--source", source, cwd=folder
@@ -152,3 +152,33 @@ def test_the_real_files_are_read(tmp_path):
     test = data.read(tmp_path / "test.tsv", DATA / "bert-base-uncased-vocab.txt", 128)
     assert len(test) == 1725 and int(test.tensors[2].sum()) == 1147
     assert all(int(row[0]) == data.CLS for row in test.tensors[0])
+
+
+TRAINED = os.environ.get("KILTER_BLENDCNN")
+
+
+@pytest.mark.skipif(
+    not TRAINED, reason="KILTER_BLENDCNN names no folder with models and MRPC, as the README makes them"
+)
+def test_the_trained_model_keeps_the_promise_on_the_test_set(tmp_path):
+    folder = Path(TRAINED)
+    where = [f"--dataset_location={folder / 'MRPC'}", f"--vocab={folder / 'models' / 'vocab.txt'}"]
+    run(
+        EXAMPLE / "run_tuning.sh",
+        f"--input_model={folder / 'models'}",
+        f"--output_model={tmp_path}",
+        *where,
+        cwd=tmp_path,
+    )
+    figures = []
+    for model in (
+        ["--int8=false", f"--input_model={folder / 'models'}"],
+        ["--int8=true", f"--input_model={tmp_path}"],
+    ):
+        said = run(EXAMPLE / "run_benchmark.sh", "--mode=accuracy", *model, *where, cwd=tmp_path)
+        figures.append([float(line.split()[1]) for line in said.splitlines() if line[:2] in ("Ac", "F1")])
+    (accuracy, f1), (accuracy8, f18) = figures
+    assert accuracy > 0.665  # the share of the larger class
+    assert accuracy8 >= 0.99 * accuracy and f18 >= 0.99 * f1
+    whole, small = (folder / "models" / "model_final.pt").stat(), (tmp_path / "model_int8.onnx").stat()
+    assert small.st_size < 0.27 * whole.st_size
