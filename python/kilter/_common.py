@@ -73,17 +73,14 @@ class TunedModel(Model):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ONNX file, also where `path` is a folder or has no ending: then it is best_model.onnx in there.
 
-        Models of frameworks are written as their own `save` does it.
+        A framework's model is written by its own `save`, where it has one.
         """
-        own = getattr(self.model, "save", None)
-        if self.model is not self.quantized and callable(own):
-            own(path)
-            return
         path = os.fspath(path)
         if not path.endswith(".onnx"):
             os.makedirs(path, exist_ok=True)
             path = os.path.join(path, "best_model.onnx")
-        self.quantized.save(path)
+        own = getattr(self.model, "save", None)
+        (own if callable(own) else self.quantized.save)(path)
 
     def __repr__(self) -> str:
         return repr(self.model if self.result is None else self.result)

@@ -70,8 +70,8 @@ def test_document_001(small, labelled):
 
     assert q_model.met and isinstance(q_model.model, torch.nn.Module)
     assert eval_func(q_model.model) == pytest.approx(quantizer.result.best.accuracy[0])
-    q_model.save("int8.onnx")
-    again = kilter.torch.load("int8.onnx")
+    q_model.save("saved")
+    again = kilter.torch.load("saved/best_model.onnx")
     assert torch.equal(again(labelled[0]), q_model(labelled[0]))
     first = recover(small, quantizer.result.workspace, 0)
     assert isinstance(first.model, torch.nn.Module)
