@@ -81,8 +81,9 @@ class Job:
         conf, told = self.conf, self.told
         for note in conf.notes:
             logger.info("%s", note)
-        words: dict[str, Any] = {"config": conf.given, "objective": told.objective} | _workspace(conf)
+        words: dict[str, Any] = {"config": conf.given, "objective": told.objective}
         words |= self._calibration() | self._judge()
+        words |= _workspace(conf)  # last: what is wrong above leaves an earlier study where it is
         listener = All(shown(), Log())
         result = tune(self.model, progress=listener, **words)
         met = result.met if self.judged else None

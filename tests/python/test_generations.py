@@ -358,6 +358,8 @@ def test_a_script_can_run_twice_and_loses_nothing(study, path):
         quantizer = kilter.quantization.Quantization(config)
         quantizer(path, q_dataloader=Loader(study), eval_func=accuracy_on(study))
         results.append(quantizer.result)
+    with pytest.raises(kilter.Error, match="no samples to calibrate with"):
+        kilter.quantization.Quantization(config)(path, eval_func=accuracy_on(study))
     assert sorted(entry.name for entry in Path("ws").iterdir() if entry.is_dir()) == [
         "earlier-1",
         "earlier-2",
