@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("environment", type=Path, help="a virtual environment with torch")
     folder = next(parser.parse_args().environment.glob("lib/python*/site-packages/torch/lib"))
 
-    present = {path.name for path in folder.iterdir()}
+    present = {path.name for path in folder.iterdir() if not path.is_symlink()}
     libraries, functions = set(), {}
     for path in folder.glob("*.so"):
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", output_of("readelf", "-d", path))
@@ -45,6 +45,7 @@ def main() -> None:
     command = ["cc", *options, "-x", "c", "-", "-o", str(stand_in)]
     subprocess.run(command, check=True, input=source, text=True)
     for name in libraries:
+        (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(stand_in.name)
     print(f"setup: {len(functions)} functions of {len(libraries)} CUDA libraries say that there is no device")
 
