@@ -46,6 +46,26 @@ std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& 
     return journal;
 }
 
+// The part of a TensorFlow graph that was chosen, for who reads the file again.
+std::vector<std::string> input_names(const Model& model) {
+    std::vector<std::string> names;
+    for (const Value* value : model.graph.inputs()) names.push_back(value->name());
+    return names;
+}
+
+std::vector<std::string> output_names(const Model& model) {
+    std::vector<std::string> names;
+    for (const Graph::Output& output : model.graph.outputs()) names.push_back(output.name);
+    return names;
+}
+
+Model load_again(const std::string& source, const Record& study) {
+    if (format_of(source) == ModelFormat::onnx || !study.contains("inputs")) return load_model(source);
+    return load_model(source, {study.at("inputs").get<std::vector<std::string>>(),
+                               study.at("outputs").get<std::vector<std::string>>(),
+                               {}});
+}
+
 Record study_record(const Model& model, ModelBackend& backend, Evaluation& evaluation,
                     const TuneOptions& options) {
     return {
@@ -56,7 +76,9 @@ Record study_record(const Model& model, ModelBackend& backend, Evaluation& evalu
         {"evaluation", hex(evaluation.fingerprint())},
         {"settings", settings_record(options, evaluation.metrics())},
         {"source", std::filesystem::exists(model.source) ? std::filesystem::absolute(model.source).string()
-                                                         : std::string()}};
+                                                         : std::string()},
+        {"inputs", input_names(model)},
+        {"outputs", output_names(model)}};
 }
 
 std::string why(SearchOver over, const ExitPolicy& exit) {
@@ -225,7 +247,7 @@ QuantizedModel recover(const std::filesystem::path& workspace, int number, const
     const std::string source = study.at("source").get<std::string>();
     require(given != nullptr || !source.empty(), "{}: the study does not know the file of its model",
             workspace.string());
-    const Model model = given != nullptr ? clone(*given) : load_model(source);
+    const Model model = given != nullptr ? clone(*given) : load_again(source, study);
     require(hex(fingerprint(model)) == study.at("model").get<std::string>(),
             "{}: the model changed since the study was made", model.source.empty() ? "model" : model.source);
 

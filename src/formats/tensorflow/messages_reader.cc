@@ -284,6 +284,7 @@ TfGraph read_graph(std::string_view message, const Keeper& keeper) {
                 graph.add(read_node(fields.view(), keeper));
                 break;
             case field::GraphDef::library:
+                graph.has_library = true;
                 read_library(fields.view(), keeper, graph);
                 break;
             case field::GraphDef::versions:

@@ -109,7 +109,7 @@ Message write_node(const TfNode& node) {
 Message write_graph(const TfGraph& graph) {
     Message message;
     for (const auto& node : graph.nodes()) message.message(field::GraphDef::node, write_node(*node));
-    if (!graph.functions.empty() || !graph.library_foreign.empty()) {
+    if (graph.has_library || !graph.functions.empty()) {
         Message library;
         for (const TfFunction& function : graph.functions)
             library.blob(field::Library::function, function.source.view.data(), function.source.view.size());

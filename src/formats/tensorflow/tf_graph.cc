@@ -59,6 +59,7 @@ std::string describe(const TfNode& node) { return fmt::format("node '{}' ({})", 
 TfGraph::TfGraph(const TfGraph& other)
     : functions(other.functions),
       library_foreign(other.library_foreign),
+      has_library(other.has_library),
       producer_version(other.producer_version),
       min_consumer(other.min_consumer),
       bad_consumers(other.bad_consumers),

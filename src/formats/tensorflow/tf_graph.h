@@ -196,6 +196,7 @@ class TfGraph {
 
     std::vector<TfFunction> functions;
     std::string library_foreign;  // gradients and other parts of the library
+    bool has_library = false;     // there was one in the file, be it empty
 
     int64_t producer_version = 0;  // of the GraphDef format
     int64_t min_consumer = 0;

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "formats/protobuf/message.h"
 #include "formats/tensorflow/samples.h"
 #include "formats/tensorflow/schema.h"
@@ -73,6 +77,18 @@ TEST(GraphDef, TensorsAreDecodedInAllTheirForms) {
     auto bytes = std::make_shared<const std::string>(floats.str());
     EXPECT_EQ(TfTensor::parse(*bytes, bytes).decode().to_doubles(),
               (std::vector<double>{2.5, 2.5, 2.5, 2.5}));
+}
+
+TEST(GraphDef, RealGraphsAreWrittenBackAsTheyWere) {
+    const char* data = std::getenv("KILTER_DATA");
+    const std::filesystem::path folder =
+        std::filesystem::path(data != nullptr ? data : "../shared/data") / "tensorflow";
+    if (!std::filesystem::exists(folder)) GTEST_SKIP() << "there are no graphs in " << folder;
+    for (const char* name : {"cnn_cifar10.pb", "ssdlite_mobilenet_v2_coco.pb"}) {
+        std::ifstream file(folder / name, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+        EXPECT_TRUE(write_graph_def_bytes(read_graph_def(folder / name)) == bytes) << name;
+    }
 }
 
 TEST(GraphDef, ErrorsNameTheNode) {
