@@ -66,6 +66,25 @@ TEST(Bf16, ConvolutionsAndProductsRunInBfloat16) {
     EXPECT_EQ(products, 3);
 }
 
+// An attention mask: a product of batches, and an operand that is neither a row nor as large as the result.
+TEST(Bf16, PostOpsStayInBfloat16) {
+    Graph graph;
+    Value* a = graph.add_input("a", ValueType(DType::f32, {2, 3, 4, 8}));
+    Value* b = graph.add_input("b", ValueType(DType::f32, {2, 3, 8, 6}));
+    Value* mask = graph.add_constant(random(DType::f32, {4, 6}, 3).converted(DType::bf16));
+    Value* scores = graph.add("MatMul", {cast(graph, a, DType::bf16), cast(graph, b, DType::bf16)});
+    Value* masked = graph.add("Softmax", {graph.add("Add", {scores, mask})});
+    graph.add_output(cast(graph, masked, DType::f32), "y");
+    infer_types(graph);
+    const std::vector<Tensor> inputs{random(DType::f32, {2, 3, 4, 8}, 1),
+                                     random(DType::f32, {2, 3, 8, 6}, 2)};
+    const Tensor wanted = ref::run(graph, inputs)[0];
+    optimize(graph);
+    if (!has_bf16()) widen_bf16(graph);
+    Stage stage(std::move(graph), {}, std::make_shared<WeightStore>());
+    EXPECT_LT(worst(stage.run(inputs)[0], wanted), kSteps);
+}
+
 TEST(Bf16, OtherCpusComputeTheSameInFloat32) {
     Graph graph = network();
     const Tensor x = random(DType::f32, {2, 16, 13, 11}, 4);

@@ -126,7 +126,7 @@ void FusedPostOps::apply_rest(size_t count, const Array& array) const {
         }
         Array other = builder_.any(operand(i));
         Shape dims = operand_dims(i);
-        if (array.dense && other.dense) {
+        if (array.dense && other.dense && array.dtype == DType::f32 && other.dtype == DType::f32) {
             add_native_binary(builder_, ops_[i].name, array,
                               {other.buffer, other.offset, other.dtype, dims, {}, true}, array);
             continue;
