@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "kilter/base/error.h"
 
 namespace kilter::python {
@@ -17,8 +19,27 @@ DType dtype_named(const std::string& name) {
     return *dtype;
 }
 
+// Types of fewer bits than a byte travel as one byte for each element, whose low bits are the element.
+Tensor packed(const Tensor& bytes, DType dtype) {
+    Tensor tensor(dtype, bytes.shape());
+    const int per_byte = 8 / bits(dtype);
+    const auto* from = static_cast<const uint8_t*>(bytes.raw());
+    auto* to = static_cast<uint8_t*>(tensor.raw_mutable());
+    std::fill_n(to, tensor.bytes(), uint8_t{0});
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+        const int low = from[i] & ((1 << bits(dtype)) - 1);
+        to[i / per_byte] = static_cast<uint8_t>(to[i / per_byte] | low << (i % per_byte * bits(dtype)));
+    }
+    return tensor;
+}
+
+Tensor unpacked(const Tensor& tensor) {
+    const DType bits_only = bits(tensor.dtype()) == 4 ? DType::u4 : DType::u2;
+    return Tensor::view(bits_only, tensor.shape(), tensor.raw()).converted(DType::u8);
+}
+
 // The tensor reads the array's memory and keeps the array alive, also when the last copy dies on another thread.
-Tensor to_tensor(InputArray array, const std::string& dtype) {
+Tensor to_tensor(InputArray array, DType dtype) {
     Shape shape;
     for (size_t axis = 0; axis < array.ndim(); ++axis)
         shape.push_back(static_cast<int64_t>(array.shape(axis)));
@@ -27,7 +48,9 @@ Tensor to_tensor(InputArray array, const std::string& dtype) {
         const nb::gil_scoped_acquire gil;
         delete kept;
     });
-    return Tensor::mapped(dtype_named(dtype), std::move(shape), data, std::move(keeper));
+    Tensor tensor =
+        Tensor::mapped(bits(dtype) < 8 ? DType::u8 : dtype, std::move(shape), data, std::move(keeper));
+    return bits(dtype) < 8 ? packed(tensor, dtype) : tensor;
 }
 
 nb::dlpack::dtype exchange_type(DType dtype) {
@@ -47,11 +70,16 @@ std::vector<Tensor> to_tensors(const nb::list& inputs) {
     std::vector<Tensor> tensors;
     for (const nb::handle item : inputs) {
         const auto input = nb::cast<nb::tuple>(item);
-        if (input.size() == 3) {
+        const DType dtype = dtype_named(nb::cast<std::string>(input[input.size() - 1]));
+        if (dtype == DType::string) {
             tensors.push_back(
                 Tensor::strings(nb::cast<Shape>(input[1]), nb::cast<std::vector<std::string>>(input[0])));
+        } else if (dtype == DType::sequence) {
+            tensors.push_back(Tensor::sequence(to_tensors(nb::cast<nb::list>(input[0]))));
+        } else if (dtype == DType::nothing) {
+            tensors.push_back(Tensor::nothing());
         } else {
-            tensors.push_back(to_tensor(nb::cast<InputArray>(input[0]), nb::cast<std::string>(input[1])));
+            tensors.push_back(to_tensor(nb::cast<InputArray>(input[0]), dtype));
         }
     }
     return tensors;
@@ -78,10 +106,14 @@ nb::tuple to_python(Tensor tensor) {
             strings.append(nb::bytes(text.data(), text.size()));
         return nb::make_tuple(strings, nb::tuple(nb::cast(tensor.shape())), "string");
     }
-    if (bits(tensor.dtype()) < 8)
-        tensor = tensor.converted(is_float(tensor.dtype())    ? DType::f32
-                                  : is_signed(tensor.dtype()) ? DType::i8
-                                                              : DType::u8);
+    if (tensor.dtype() == DType::sequence) {
+        nb::list items;
+        for (const Tensor& item : tensor.as_sequence()) items.append(to_python(item));
+        return nb::make_tuple(items, "sequence");
+    }
+    if (tensor.dtype() == DType::nothing) return nb::make_tuple(nb::none(), "nothing");
+    const std::string element(name(tensor.dtype()));
+    if (bits(tensor.dtype()) < 8) tensor = unpacked(tensor);
     if (!tensor.writable()) tensor = tensor.clone();
     static char nothing = 0;
     auto* owned = new Tensor(std::move(tensor));
@@ -90,7 +122,7 @@ nb::tuple to_python(Tensor tensor) {
     void* data = owned->size() > 0 ? owned->raw_mutable() : &nothing;
     nb::ndarray<nb::numpy> array(data, shape.size(), shape.data(), owner, nullptr,
                                  exchange_type(owned->dtype()));
-    return nb::make_tuple(array, std::string(name(owned->dtype())));
+    return nb::make_tuple(array, element);
 }
 
 nb::list describe(const std::vector<Port>& ports) {

@@ -10,11 +10,12 @@ namespace kilter::python {
 
 namespace nb = nanobind;
 
-//! Every input is (array, element type) or (strings, shape, "string"). The tensors read the arrays' memory and keep them alive.
+//! Every input is (array, element type), (strings, shape, "string"), (inputs, "sequence") or (None, "nothing").
+//! The tensors read the arrays' memory and keep them alive. Types below a byte come as bytes.
 std::vector<Tensor> to_tensors(const nb::list& inputs);
 //! One for each sample: {name: array}, arrays as above.
 std::vector<Label> to_labels(const nb::list& labels);
-//! (array, element type): the array owns the tensor. Strings: (bytes, shape, "string").
+//! The same forms back: an array owns its tensor, strings are bytes.
 nb::tuple to_python(Tensor tensor);
 //! (name, element type, shape); the shape is None when even the rank is open, its entries numbers, names or None.
 nb::list describe(const std::vector<Port>& ports);

@@ -33,6 +33,11 @@ _EXTENSION = {
     "f8e5m2": "float8_e5m2",
     "f8e5m2fnuz": "float8_e5m2fnuz",
     "f8e8m0": "float8_e8m0fnu",
+    "f4e2m1": "float4_e2m1fn",
+    "i4": "int4",
+    "u4": "uint4",
+    "i2": "int2",
+    "u2": "uint2",
 }
 
 
@@ -92,17 +97,32 @@ def _check_shape(port: Any, array: np.ndarray) -> None:
 
 
 def to_native(port: Any, value: Any) -> tuple[Any, ...]:
-    """Checks an array against the input it is for; a copy is made only when its memory is not contiguous."""
+    """Checks an array against the input it is for; a copy is made only when its memory is not contiguous.
+
+    A list of arrays is a sequence; an optional input (its `dtype` is "undefined") may be None.
+    """
+    if port.dtype == "undefined" and value is None:
+        return None, "nothing"
+    if isinstance(value, list | tuple) and port.dtype in ("sequence", "undefined"):
+        return [_array_to_native(port.name, _as_array(port.name, item)) for item in value], "sequence"
+    if port.dtype == "sequence":
+        raise InputTypeError(f"input '{port.name}' is a sequence: give a list of arrays")
     array = _as_array(port.name, value)
     found = _name_of(array.dtype)
-    if found != port.dtype and not (port.dtype == "string" and array.dtype == object):
+    text = port.dtype == "string" and array.dtype == object
+    if found != port.dtype and port.dtype != "undefined" and not text:
         raise InputTypeError(
             f"input '{port.name}' has elements of type {array.dtype.name}, the model expects "
             f"{port.dtype}: convert it with astype"
         )
     _check_shape(port, array)
-    if port.dtype == "string":
-        return [_text(port.name, item) for item in array.ravel()], array.shape, "string"
+    return _array_to_native(port.name, array)
+
+
+def _array_to_native(name: str, array: np.ndarray) -> tuple[Any, ...]:
+    found = _name_of(array.dtype)
+    if found == "string":
+        return [_text(name, item) for item in array.ravel()], array.shape, "string"
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     # ascontiguousarray makes a scalar one-dimensional.
@@ -129,7 +149,12 @@ def any_to_native(value: Any) -> tuple[Any, ...]:
     return array, name
 
 
-def from_native(result: tuple[Any, ...]) -> np.ndarray:
+def from_native(result: tuple[Any, ...]) -> Any:
+    """The array of a result; a list for a sequence, None for an optional that is absent."""
+    if result[-1] == "sequence":
+        return [from_native(item) for item in result[0]]
+    if result[-1] == "nothing":
+        return None
     if len(result) == 3:
         strings, shape, _ = result
         array = np.empty(len(strings), dtype=object)

@@ -17,7 +17,7 @@ struct Traits {
     int bits;
 };
 
-constexpr std::array<Traits, 27> kTraits{{
+constexpr std::array<Traits, 29> kTraits{{
     {DType::undefined, "undefined", 0},
     {DType::f32, "f32", 32},
     {DType::f16, "f16", 16},
@@ -45,6 +45,8 @@ constexpr std::array<Traits, 27> kTraits{{
     {DType::complex64, "complex64", 64},
     {DType::complex128, "complex128", 128},
     {DType::string, "string", 0},
+    {DType::sequence, "sequence", 0},
+    {DType::nothing, "nothing", 0},
 }};
 
 const Traits& traits(DType dtype) { return kTraits[static_cast<size_t>(dtype)]; }
@@ -60,6 +62,8 @@ std::optional<DType> parse_dtype(std::string_view name) {
 }
 
 int bits(DType dtype) { return traits(dtype).bits; }
+
+bool is_element(DType dtype) { return dtype != DType::sequence && dtype != DType::nothing; }
 
 size_t byte_count(DType dtype, int64_t count) {
     const auto width = static_cast<uint64_t>(bits(dtype));

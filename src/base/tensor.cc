@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -17,6 +18,7 @@ namespace kilter {
 struct Tensor::Storage {
     std::shared_ptr<const void> keeper;
     std::vector<std::string> strings;
+    std::vector<Tensor> items;
     mutable std::mutex mutex;
     mutable std::vector<std::pair<const void*, std::shared_ptr<const void>>> aligned;
 };
@@ -104,6 +106,12 @@ Tensor Tensor::strings(Shape shape, std::vector<std::string> values) {
     return tensor;
 }
 
+Tensor Tensor::sequence(std::vector<Tensor> items) {
+    Tensor tensor(DType::sequence, {static_cast<int64_t>(items.size())});
+    const_cast<Storage&>(*tensor.storage_).items = std::move(items);  // NOLINT: nobody shares it yet
+    return tensor;
+}
+
 template <class T>
 Tensor Tensor::of(Shape shape, const std::vector<T>& values) {
     Tensor tensor(dtype_of<T>, std::move(shape));
@@ -170,8 +178,18 @@ std::vector<std::string>& Tensor::as_strings_mutable() {
     return const_cast<Storage&>(*storage_).strings;  // NOLINT: as in raw_mutable
 }
 
+const std::vector<Tensor>& Tensor::as_sequence() const {
+    require(dtype_ == DType::sequence, "expected a sequence, found a tensor of {}", name(dtype_));
+    return storage_->items;
+}
+
 Tensor Tensor::clone() const {
     if (empty()) return {};
+    if (dtype_ == DType::sequence) {
+        std::vector<Tensor> items;
+        for (const Tensor& item : as_sequence()) items.push_back(item.clone());
+        return sequence(std::move(items));
+    }
     Tensor copy(dtype_, shape_);
     if (dtype_ == DType::string)
         copy.as_strings_mutable() = as_strings();
@@ -210,6 +228,7 @@ std::vector<double> Tensor::to_doubles() const {
 bool identical(const Tensor& a, const Tensor& b) {
     if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
     if (a.dtype() == DType::string) return a.as_strings() == b.as_strings();
+    if (a.dtype() == DType::sequence) return std::ranges::equal(a.as_sequence(), b.as_sequence(), identical);
     return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 

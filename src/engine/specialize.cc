@@ -105,10 +105,11 @@ Specialized specialize(const Graph& graph, const std::vector<ValueType>& input_t
                                       if (value == nullptr) return true;
                                       const ValueType& type =
                                           rule.results[static_cast<size_t>(value->producer_index())];
-                                      return type.is_static() && type.dtype != DType::string;
+                                      return type.is_static() && bits(type.dtype) > 0;
                                   });
-        const bool reads_strings = std::ranges::any_of(values_read(node), [&](const Value* value) {
-            return known.types[static_cast<size_t>(value->id())].dtype == DType::string;
+        // Strings and sequences: only the reference kernels can read them.
+        const bool reads_lists = std::ranges::any_of(values_read(node), [&](const Value* value) {
+            return bits(known.types[static_cast<size_t>(value->id())].dtype) == 0;
         });
         const bool foldable = !waits && can_fold(node, known);
         if (foldable && (!known_shapes || small(node, rule.results))) {
@@ -121,7 +122,7 @@ Specialized specialize(const Graph& graph, const std::vector<ValueType>& input_t
             }
             continue;
         }
-        if (known_shapes && !reads_strings) {
+        if (known_shapes && !reads_lists) {
             for (size_t i = 0; i < node.outputs().size(); ++i) {
                 const Value* value = node.output(i);
                 if (value == nullptr) continue;

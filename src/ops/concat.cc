@@ -3,6 +3,7 @@
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
+#include "ops/numeric.h"
 #include "ops/shape_data.h"
 
 namespace kilter::concat_op {
@@ -62,30 +63,7 @@ void infer(InferContext& context) {
 }
 
 void kernel(KernelContext& context) {
-    std::vector<Tensor> sources;
-    Shape shape = context.input(0).shape();
-    const size_t axis = axis_of(context.attributes(), context.input(0).rank());
-    for (size_t i = 0; i < context.input_count(); ++i) {
-        sources.push_back(context.input(i));
-        if (i == 0) continue;
-        const Shape& part = context.input(i).shape();
-        require(part.size() == shape.size(), "inputs have different ranks: {} and {}", shape.size(),
-                part.size());
-        Shape expected = shape;
-        expected[axis] = part[axis];
-        require(part == expected, "inputs differ beside axis {}: {} and {}", axis,
-                to_string(context.input(0).shape()), to_string(part));
-        shape[axis] += part[axis];
-    }
-    ElementMove move(context, sources);
-    std::byte* y = move.target(0, shape);
-    const Shape strides = row_major_strides(shape);
-    for (size_t i = 0; i < sources.size(); ++i) {
-        const Shape& part = sources[i].shape();
-        copy_block(part, move.width(), move.source(i), row_major_strides(part), y, strides);
-        y += static_cast<size_t>(part[axis] * strides[axis]) * move.width();
-    }
-    move.finish();
+    join(context, all_inputs(context), axis_of(context.attributes(), context.input(0).rank()));
 }
 
 KILTER_OP({.name = "Concat",
@@ -96,3 +74,29 @@ KILTER_OP({.name = "Concat",
            .kernel = kernel});
 
 }  // namespace kilter::concat_op
+
+namespace kilter {
+
+void join(KernelContext& context, const std::vector<Tensor>& parts, size_t axis) {
+    Shape shape = parts.at(0).shape();
+    for (const Tensor& part : std::span(parts).subspan(1)) {
+        require(part.rank() == parts[0].rank(), "inputs have different ranks: {} and {}", shape.size(),
+                part.rank());
+        Shape expected = shape;
+        expected[axis] = part.shape()[axis];
+        require(part.shape() == expected, "inputs differ beside axis {}: {} and {}", axis,
+                to_string(parts[0].shape()), to_string(part.shape()));
+        shape[axis] += part.shape()[axis];
+    }
+    ElementMove move(context, parts);
+    std::byte* y = move.target(0, shape);
+    const Shape strides = row_major_strides(shape);
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const Shape& part = parts[i].shape();
+        copy_block(part, move.width(), move.source(i), row_major_strides(part), y, strides);
+        y += static_cast<size_t>(part[axis] * strides[axis]) * move.width();
+    }
+    move.finish();
+}
+
+}  // namespace kilter

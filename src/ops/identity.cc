@@ -11,6 +11,6 @@ void infer(InferContext& context) {
 
 void kernel(KernelContext& context) { context.set_output(0, context.input(0)); }
 
-KILTER_OP({.name = "Identity", .infer = infer, .kernel = kernel});
+KILTER_OP({.name = "Identity", .infer = infer, .kernel = kernel, .tensors_only = false});
 
 }  // namespace kilter::identity_op

@@ -87,6 +87,7 @@ KILTER_OP({.name = "Loop",
            .max_outputs = kVariadic,
            .attributes = {{"body", AttributeKind::graph, true}},
            .infer = infer,
-           .kernel = kernel});
+           .kernel = kernel,
+           .tensors_only = false});
 
 }  // namespace kilter::loop_op

@@ -38,6 +38,9 @@ class ElementMove {
     size_t output_ = 0;
 };
 
+//! Output 0 becomes the parts, one after the other along `axis`; they must agree in everything else.
+void join(KernelContext& context, const std::vector<Tensor>& parts, size_t axis);
+
 //! Throws unless a result of this type and shape can be held in memory: guards against absurd sizes in a
 //! model.
 void require_reasonable_size(DType dtype, const Shape& shape);

@@ -101,6 +101,7 @@ struct OpDefinition {
     InferFunction infer = nullptr;    // null: types stay unknown until run
     KernelFunction kernel = nullptr;  // the scalar, obviously correct one; null: not executable
     bool deterministic = true;        // false: random operators, never folded
+    bool tensors_only = true;         // false: inputs may be sequences and absent optionals
 };
 
 //! Null when kilter does not know the operator.

@@ -48,7 +48,7 @@ bool grows_too_much(const Node& node, const std::vector<Tensor>& inputs) {
 bool replace_outputs(Graph& graph, Node& node, const std::vector<Tensor>& results) {
     const std::vector<Value*> outputs(node.outputs().begin(), node.outputs().end());
     for (size_t i = 0; i < outputs.size(); ++i)
-        if (outputs[i] != nullptr && results.at(i).empty()) return false;
+        if (outputs[i] != nullptr && (results.at(i).empty() || !is_element(results[i].dtype()))) return false;
     for (size_t i = 0; i < outputs.size(); ++i)
         if (outputs[i] != nullptr) graph.make_constant(outputs[i], results[i]);
     return true;

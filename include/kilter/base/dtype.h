@@ -37,13 +37,17 @@ enum class DType : uint8_t {
     complex64,
     complex128,
     string,
+    sequence,  // a list of tensors
+    nothing,   // an optional value that is absent
 };
 
 std::string_view name(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-//! Bits of one element; 0 for `string` and `undefined`, whose storage is not a flat array.
+//! Bits of one element; 0 for `string`, `sequence` and the like, whose storage is not a flat array.
 int bits(DType dtype);
+//! Is this the type of a tensor's elements? Sequences and absent optionals are values of a graph, but no tensors.
+bool is_element(DType dtype);
 
 //! Bytes of `count` elements; sub-byte types are packed, the last byte padded. Throws Error on overflow.
 size_t byte_count(DType dtype, int64_t count);

@@ -32,6 +32,10 @@ class Tensor {
     //! Writable memory kept alive by `keeper`.
     static Tensor adopted(DType dtype, Shape shape, void* data, std::shared_ptr<const void> keeper);
     static Tensor strings(Shape shape, std::vector<std::string> values);
+    //! A list of tensors. It travels through a graph as if it were a tensor of rank one whose elements are tensors.
+    static Tensor sequence(std::vector<Tensor> items);
+    //! An optional value that is absent; unlike an empty Tensor, it is a value.
+    static Tensor nothing() { return {DType::nothing, {0}}; }
 
     template <class T>
     static Tensor of(Shape shape, const std::vector<T>& values);
@@ -65,6 +69,7 @@ class Tensor {
     }
     const std::vector<std::string>& as_strings() const;
     std::vector<std::string>& as_strings_mutable();
+    const std::vector<Tensor>& as_sequence() const;
 
     Tensor clone() const;
     //! Shares the storage under another shape with as many elements.

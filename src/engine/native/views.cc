@@ -21,7 +21,8 @@ bool build_reshape(Builder& builder, const Node& node) {
 }
 
 bool build_identity(Builder& builder, const Node& node) {
-    if (node.output(1) != nullptr) return false;  // a Dropout that is asked for its mask
+    // A Dropout that is asked for its mask, or told at run time whether this is training.
+    if (node.output(1) != nullptr || node.input(2) != nullptr) return false;
     builder.alias(node.output(0), builder.any(node.input(0)));
     return true;
 }

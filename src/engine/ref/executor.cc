@@ -100,6 +100,10 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
     if (definition == nullptr || definition->kernel == nullptr) refuse(node);
     NodeExecution execution(node, inputs, lookup);
     try {
+        for (size_t i = 0; i < inputs.size(); ++i)
+            require(!definition->tensors_only || is_element(inputs[i].dtype()),
+                    "input {} must be a tensor, found {}", i,
+                    inputs[i].dtype() == DType::sequence ? "a sequence" : "an absent optional");
         definition->kernel(execution);
     } catch (const Error& error) {
         throw error.in(describe(node));

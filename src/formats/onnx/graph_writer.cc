@@ -41,6 +41,7 @@ Message write_value_info(const std::string& name, const ValueType& type, const s
 // Runtimes refuse a shape without an element type, and a value between two operators needs no entry at all.
 bool is_worth_writing(const Value& value) {
     const bool typed = value.type.dtype != DType::undefined || !value.type.foreign.empty();
+    if (!is_element(value.type.dtype) && value.type.foreign.empty()) return false;
     return typed || (!value.type.shape && (!value.doc.empty() || !value.foreign.empty()));
 }
 

@@ -97,7 +97,7 @@ struct ValueInfo {
 };
 
 struct Type {
-    enum : uint32_t { tensor_type = 1, denotation = 6 };
+    enum : uint32_t { tensor_type = 1, sequence_type = 4, denotation = 6 };
 };
 
 struct TensorType {

@@ -25,6 +25,7 @@ Dim read_dim(std::string_view message, bool& annotated) {
                 break;
             case field::Dimension::dim_param:
                 dim = Dim(fields.text());
+                if (dim.symbol == "?") dim = {};  // what some exporters call every dimension they do not know
                 break;
             default:
                 annotated = true;
@@ -52,6 +53,7 @@ Dims read_shape(std::string_view message, bool& annotated) {
 ValueType read_type(std::string_view message, bool& annotated) {
     ValueType type;
     bool is_tensor = true;
+    bool is_sequence = false;
     for (Fields fields(message); fields.next();) {
         if (fields.number() == field::Type::tensor_type) {
             type = {};
@@ -78,11 +80,13 @@ ValueType read_type(std::string_view message, bool& annotated) {
                 annotated = true;
             else
                 is_tensor = false;
+            is_sequence |= fields.number() == field::Type::sequence_type;
             fields.skip();
         }
     }
     if (is_tensor) return type;
     type = {};
+    if (is_sequence) type.dtype = DType::sequence;
     type.foreign = message;
     annotated = false;
     return type;
@@ -90,7 +94,7 @@ ValueType read_type(std::string_view message, bool& annotated) {
 
 std::string write_type(const ValueType& type) {
     if (!type.foreign.empty()) return type.foreign;
-    if (type.dtype == DType::undefined && !type.shape) return {};
+    if ((type.dtype == DType::undefined && !type.shape) || !is_element(type.dtype)) return {};
     Message tensor;
     if (type.dtype != DType::undefined) tensor.integer(field::TensorType::elem_type, onnx_code(type.dtype));
     if (type.shape) {
