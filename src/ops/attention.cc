@@ -3,9 +3,24 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "ops/attention.h"
 #include "ops/broadcast.h"
 #include "ops/numeric.h"
 #include "ops/product.h"
+
+namespace kilter {
+
+Tensor shared_heads(const Tensor& x, int64_t heads) {
+    if (x.dim(1) == heads) return x;
+    Tensor result(DType::f64, {x.dim(0), heads, x.dim(2), x.dim(3)});
+    const int64_t size = x.dim(2) * x.dim(3), share = heads / x.dim(1);
+    double* target = result.as_mutable<double>().data();
+    for (int64_t head = 0; head < x.dim(0) * heads; ++head)
+        target = std::copy_n(x.as<double>().data() + head / share * size, size, target);
+    return result;
+}
+
+}  // namespace kilter
 
 namespace kilter::attention_op {
 
@@ -126,17 +141,6 @@ Tensor append(const Tensor& past, const Tensor& now) {
         target = std::copy_n(past.as<double>().data() + head * old_size, old_size, target);
         target = std::copy_n(now.as<double>().data() + head * new_size, new_size, target);
     }
-    return result;
-}
-
-// Repeats every key head for the query heads that share it.
-Tensor shared_heads(const Tensor& x, int64_t heads) {
-    if (x.dim(1) == heads) return x;
-    Tensor result(DType::f64, {x.dim(0), heads, x.dim(2), x.dim(3)});
-    const int64_t size = x.dim(2) * x.dim(3), share = heads / x.dim(1);
-    double* target = result.as_mutable<double>().data();
-    for (int64_t head = 0; head < x.dim(0) * heads; ++head)
-        target = std::copy_n(x.as<double>().data() + head / share * size, size, target);
     return result;
 }
 

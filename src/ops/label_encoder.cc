@@ -6,8 +6,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::label_encoder_op {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
 
@@ -100,5 +99,4 @@ KILTER_OP({.name = "LabelEncoder",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::label_encoder_op

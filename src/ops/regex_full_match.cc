@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::regex_full_match_op {
 
 // The library's matcher recurses once for every character: long strings would end the process.
 constexpr size_t kLongestText = 4096;
@@ -40,5 +39,4 @@ KILTER_OP({.name = "RegexFullMatch",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::regex_full_match_op

@@ -4,8 +4,7 @@
 #include "ops/elementwise.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::string_concat_op {
 
 void infer(InferContext& context) {
     ValueType type;
@@ -34,5 +33,4 @@ void kernel(KernelContext& context) {
 
 KILTER_OP({.name = "StringConcat", .min_inputs = 2, .max_inputs = 2, .infer = infer, .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::string_concat_op

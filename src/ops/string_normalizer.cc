@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::string_normalizer_op {
 
 char lower(char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -66,5 +65,4 @@ KILTER_OP({.name = "StringNormalizer",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::string_normalizer_op

@@ -6,8 +6,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::string_split_op {
 
 constexpr std::string_view kWhite = " \t\n\r\f\v";
 
@@ -81,5 +80,4 @@ KILTER_OP({.name = "StringSplit",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::string_split_op

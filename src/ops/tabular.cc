@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/movement.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tabular_op {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
 
@@ -65,5 +64,4 @@ KILTER_OP({.name = "Binarizer",
            .infer = infer_same,
            .kernel = binarize});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tabular_op

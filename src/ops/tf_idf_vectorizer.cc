@@ -4,8 +4,7 @@
 #include "base/fail.h"
 #include "ops/op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tf_idf_vectorizer_op {
 
 // Words are compared as strings, whatever the pool holds.
 using Gram = std::vector<std::string>;
@@ -126,5 +125,4 @@ KILTER_OP({.name = "TfIdfVectorizer",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tf_idf_vectorizer_op

@@ -5,8 +5,7 @@
 #include "base/fail.h"
 #include "ops/numeric.h"
 
-namespace kilter {
-namespace {
+namespace kilter::tree_ensemble_op {
 
 constexpr std::string_view kDomain = "ai.onnx.ml";
 
@@ -166,5 +165,4 @@ KILTER_OP({.name = "TreeEnsemble",
            .infer = infer,
            .kernel = kernel});
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::tree_ensemble_op

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "kilter/passes/passes.h"
+#include "passes/expand_gradient.h"
 #include "passes/inline_function.h"
 #include "passes/upgrade_opset.h"
 
@@ -68,7 +69,20 @@ class Canonicalizer {
                 for (Value* capture : body->captures()) capture->type = capture->outer()->type;
                 process(*body, opset);
             }
+            if (node->op() == "Gradient" && node->domain() == kTrainingDomain) {
+                write_out_gradient(graph, *node);
+                replaced.push_back(node);
+                continue;
+            }
             if (!Upgrade(graph, *node, opset, infer).run()) replaced.push_back(node);
+        }
+    }
+
+    static void write_out_gradient(Graph& graph, Node& gradient) {
+        try {
+            expand_gradient(graph, gradient);
+        } catch (const Error& error) {
+            throw error.in(describe(gradient));
         }
     }
 

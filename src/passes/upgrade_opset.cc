@@ -56,7 +56,7 @@ constexpr Rule kRules[] = {
     {"Reshape", 5, upgrade_reshape},
     {"Resize", kAnyOpset, upgrade_resize},
     {"RoiAlign", 16, upgrade_roi_align},
-    {"Scan", 9, refuse_old_form},
+    {"Scan", 9, upgrade_scan},
     {"Scatter", kAnyOpset, upgrade_scatter},
     {"Slice", 10, upgrade_slice},
     {"Softmax", 13, upgrade_softmax},

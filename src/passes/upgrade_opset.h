@@ -81,4 +81,7 @@ void upgrade_concat(Upgrade&);
 void upgrade_recurrent(Upgrade&);
 void refuse_old_form(Upgrade&);
 
+// upgrade_scan.cc
+void upgrade_scan(Upgrade&);
+
 }  // namespace kilter

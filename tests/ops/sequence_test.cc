@@ -2,8 +2,7 @@
 #include "engine/stage.h"
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::sequence_test {
 
 using testing::attributes;
 using testing::error_of;
@@ -68,5 +67,4 @@ TEST(Sequence, PassesThroughTheEngine) {
     }
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::sequence_test

@@ -1,8 +1,7 @@
 // Operators on strings: what the onnx package's cases do not cover.
 #include "ops/run_op.h"
 
-namespace kilter {
-namespace {
+namespace kilter::text_test {
 
 using testing::attributes;
 using testing::error_of;
@@ -79,5 +78,4 @@ TEST(Text, RefusesTreesThatEndNowhere) {
         EXPECT_FALSE(error_of([&] { run_op("TreeEnsemble", {x}, bad, 1, "ai.onnx.ml"); }).empty());
 }
 
-}  // namespace
-}  // namespace kilter
+}  // namespace kilter::text_test

@@ -308,4 +308,30 @@ TEST(UpgradeOpset, ReachesSubGraphs) {
     EXPECT_TRUE(identical(*other->constant(other->outputs()[0].value), ramp({1, 3})));
 }
 
+// A running sum over the rows of every image of a batch.
+TEST(UpgradeOpset, ScanOfOpset8RunsOverTheBatch) {
+    auto body = std::make_shared<Graph>();
+    Value* sum = body->add_input("sum", f32({2}));
+    Value* next = body->add_input("next", f32({2}));
+    Value* total = body->add("Add", {sum, next});
+    body->add_output(total, "total");
+    body->add_output(body->add("Identity", {total}), "each");
+    Model model;
+    model.opsets = {{"", 8}};
+    Graph& graph = model.graph;
+    Value* initial = graph.add_input("initial", f32({2, 2}));
+    Value* x = graph.add_input("x", f32({2, 3, 2}));
+    std::vector<Value*> results{graph.add_value("y"), graph.add_value("z")};
+    graph.add_node("Scan", {nullptr, initial, x}, results,
+                   attributes({{"body", body}, {"num_scan_inputs", int64_t{1}}}));
+    for (Value* result : results) graph.add_output(result);
+    canonicalize(model);
+    const std::vector<Tensor> found =
+        ref::run(model.graph, {Tensor::of<float>({2, 2}, {0, 0, 10, 20}),
+                               Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1})});
+    EXPECT_TRUE(identical(found[0], Tensor::of<float>({2, 2}, {9, 12, 13, 23})));
+    EXPECT_TRUE(
+        identical(found[1], Tensor::of<float>({2, 3, 2}, {1, 2, 4, 6, 9, 12, 11, 21, 12, 22, 13, 23})));
+}
+
 }  // namespace kilter::upgrade_opset_test
