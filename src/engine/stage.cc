@@ -56,6 +56,23 @@ struct Stage::Entry {
     std::vector<std::unique_ptr<Execution>> idle;
 };
 
+// A sub-graph: what it captures becomes further inputs.
+struct Stage::Body {
+    std::unique_ptr<Stage> stage;
+    std::vector<const Value*> captured;  // values of the enclosing graph
+    std::vector<size_t> results;         // which result of the stage each output is
+
+    std::vector<Tensor> run(std::vector<Tensor> inputs, const ref::Lookup& find) const {
+        for (const Value* value : captured) inputs.push_back(find(*value));
+        const std::vector<Tensor> computed = stage->run(inputs);
+        std::vector<Tensor> outputs;
+        for (const size_t index : results) outputs.push_back(computed[index]);
+        return outputs;
+    }
+};
+
+Stage::~Stage() = default;
+
 Stage::Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights, bool part)
     : graph_(std::move(graph)), options_(options), weights_(std::move(weights)), part_(part) {
     if (options_.threads <= 0) options_.threads = omp_get_max_threads();
@@ -155,6 +172,30 @@ std::shared_ptr<Stage::Entry> Stage::compile_whole(const std::vector<Tensor>& in
     made->constants = std::move(known.constants);
     made->dynamic = std::move(known.dynamic);
     return made;
+}
+
+Stage::Body& Stage::body(const Graph& graph) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Body>& known = bodies_[&graph];
+    if (known != nullptr) return *known;
+    auto made = std::make_unique<Body>();
+    std::vector<const Node*> nodes;
+    for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+    std::vector<const Value*> inputs(graph.inputs().begin(), graph.inputs().end());
+    for (const Value* capture : graph.captures()) {
+        if (graph.constant(origin(capture)) != nullptr) continue;
+        inputs.push_back(capture);
+        made->captured.push_back(capture->outer());
+    }
+    std::vector<const Value*> outputs;
+    for (const Graph::Output& output : graph.outputs()) {
+        const auto place = std::ranges::find(outputs, output.value);
+        made->results.push_back(static_cast<size_t>(place - outputs.begin()));
+        if (place == outputs.end()) outputs.push_back(output.value);
+    }
+    made->stage = std::make_unique<Stage>(extract(graph, nodes, inputs, outputs), options_, weights_, true);
+    known = std::move(made);
+    return *known;
 }
 
 std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, Observer* observer) {
@@ -276,11 +317,15 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, const Audience
         require(entry != values.end(), "internal error: value '{}' was not computed", value.name());
         return entry->second;
     };
+    const ref::RunBody run_body = [&](const Graph& graph, const std::vector<Tensor>& arguments) {
+        return body(graph).run(arguments, find);
+    };
     for (const Node* node : current->dynamic) {
         std::vector<Tensor> arguments;
         for (const Value* value : node->inputs())
             arguments.push_back(value == nullptr ? Tensor() : find(*value));
-        std::vector<Tensor> results = ref::run_node(*node, arguments, find);
+        std::vector<Tensor> results =
+            ref::run_node(*node, arguments, find, options_.reference ? ref::RunBody() : run_body);
         for (size_t i = 0; i < results.size(); ++i) {
             const Value* value = node->output(i);
             if (value == nullptr) continue;
@@ -288,7 +333,8 @@ std::vector<Tensor> Stage::run(const std::vector<Tensor>& inputs, const Audience
             values[value] = std::move(results[i]);
         }
         if (audience.reports != nullptr)
-            audience.reports->push_back({node->name, node->op(), "ref", "dynamic", 0});
+            audience.reports->push_back(
+                {node->name, node->op(), node->subgraphs().empty() ? "ref" : "sub-graph", "dynamic", 0});
     }
     if (current->tail != nullptr) {
         std::vector<Tensor> arguments;

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/builder.h"
@@ -15,6 +16,7 @@ class Stage {
   public:
     //! `part`: of a larger graph, whose own inputs were observed already.
     Stage(Graph graph, EngineOptions options, std::shared_ptr<WeightStore> weights, bool part = false);
+    ~Stage();
 
     const Graph& graph() const { return graph_; }
     std::vector<Tensor> run(const std::vector<Tensor>& inputs, Observer* observer = nullptr);
@@ -23,6 +25,7 @@ class Stage {
 
   private:
     struct Entry;
+    struct Body;
     //! Who looks at a run besides the caller.
     struct Audience {
         int repetitions = 1;
@@ -38,6 +41,8 @@ class Stage {
     void execute(Entry& entry, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
                  const Audience& audience);
     std::vector<Tensor> run(const std::vector<Tensor>& inputs, const Audience& audience);
+    //! A sub-graph of one of the nodes, as a stage of its own.
+    Body& body(const Graph& graph);
 
     Graph graph_;
     EngineOptions options_;
@@ -45,6 +50,7 @@ class Stage {
     bool part_;
     std::mutex mutex_;
     std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
+    std::unordered_map<const Graph*, std::unique_ptr<Body>> bodies_;
 };
 
 //! Sets the number of OpenMP threads of the calling thread, and sets it back.

@@ -16,6 +16,11 @@ std::vector<Value*> values_read(const Node& node) {
     return values;
 }
 
+const Value* origin(const Value* value) {
+    while (value != nullptr && value->outer() != nullptr) value = value->outer();
+    return value;
+}
+
 Graph extract(const Graph& graph, const std::vector<const Node*>& nodes,
               const std::vector<const Value*>& inputs, const std::vector<const Value*>& outputs) {
     Graph part;
@@ -25,7 +30,7 @@ Graph extract(const Graph& graph, const std::vector<const Node*>& nodes,
     const auto mapped = [&](const Value* value) -> Value* {
         if (value == nullptr) return nullptr;
         if (const auto found = map.find(value); found != map.end()) return found->second;
-        const Tensor* constant = graph.constant(value);
+        const Tensor* constant = graph.constant(origin(value));
         Value* twin = constant != nullptr ? part.add_constant(*constant, value->name())
                                           : part.add_value(value->name(), value->type);
         map.emplace(value, twin);

@@ -1,6 +1,7 @@
 #include "ops/infer.h"
 
 #include "base/fail.h"
+#include "graph/extract.h"
 #include "ops/op.h"
 #include "ops/shape_data.h"
 
@@ -8,13 +9,6 @@ namespace kilter {
 namespace {
 
 using DataMap = std::unordered_map<const Value*, Dims>;
-
-// The value that a chain of captures stands for: constants and shapes of enclosing graphs are known
-// inside as well.
-const Value* origin(const Value* value) {
-    while (value != nullptr && value->outer() != nullptr) value = value->outer();
-    return value;
-}
 
 std::optional<Dims> known_data(const Graph& graph, const DataMap& known, const Value* value) {
     if (value == nullptr) return std::nullopt;

@@ -6,7 +6,6 @@
 namespace kilter::ref {
 namespace {
 
-using Lookup = std::function<Tensor(const Value&)>;
 using Observer = std::function<void(const Value&, const Tensor&)>;
 
 std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inputs, const Lookup& lookup,
@@ -14,8 +13,13 @@ std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inp
 
 class NodeExecution : public KernelContext {
   public:
-    NodeExecution(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup)
-        : KernelContext(node), inputs_(inputs), outputs_(node.outputs().size()), lookup_(lookup) {}
+    NodeExecution(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup,
+                  const RunBody& run_body)
+        : KernelContext(node),
+          inputs_(inputs),
+          outputs_(node.outputs().size()),
+          lookup_(lookup),
+          run_body_(run_body) {}
 
     const Tensor& input(size_t index) const override { return inputs_[index]; }
 
@@ -31,7 +35,7 @@ class NodeExecution : public KernelContext {
     }
 
     std::vector<Tensor> run_subgraph(const Graph& graph, std::vector<Tensor> inputs) override {
-        return run_graph(graph, inputs, lookup_, {});
+        return run_body_ ? run_body_(graph, inputs) : run_graph(graph, inputs, lookup_, {});
     }
 
     std::vector<Tensor> take() {
@@ -43,6 +47,7 @@ class NodeExecution : public KernelContext {
     const std::vector<Tensor>& inputs_;
     std::vector<Tensor> outputs_;
     const Lookup& lookup_;
+    const RunBody& run_body_;
 };
 
 std::vector<Tensor> run_graph(const Graph& graph, const std::vector<Tensor>& inputs, const Lookup& lookup,
@@ -95,10 +100,11 @@ void refuse(const Node& node) {
          translated ? node.doc : "");
 }
 
-std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup) {
+std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup,
+                             const RunBody& run_body) {
     const OpDefinition* definition = find_op(node);
     if (definition == nullptr || definition->kernel == nullptr) refuse(node);
-    NodeExecution execution(node, inputs, lookup);
+    NodeExecution execution(node, inputs, lookup, run_body);
     try {
         for (size_t i = 0; i < inputs.size(); ++i)
             require(!definition->tensors_only || is_element(inputs[i].dtype()),

@@ -16,9 +16,13 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs);
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs,
                         const std::function<void(const Value&, const Tensor&)>& observe);
 
-//! One operator on given inputs (empty Tensor: absent optional input). Sub-graphs find captured values through `lookup`.
-std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs,
-                             const std::function<Tensor(const Value&)>& lookup = {});
+using Lookup = std::function<Tensor(const Value&)>;
+using RunBody = std::function<std::vector<Tensor>(const Graph& body, const std::vector<Tensor>& inputs)>;
+
+//! One operator on given inputs (empty Tensor: absent optional input). Sub-graphs find captured values through `lookup`;
+//! `run_body`, when given, runs them instead of this executor.
+std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs, const Lookup& lookup = {},
+                             const RunBody& run_body = {});
 
 //! Throws the Error about an operator that has no kernel.
 [[noreturn]] void refuse(const Node& node);
