@@ -1,6 +1,9 @@
 """The backend test suite of the onnx package, run through kilter: cases, how one is run, and what must agree."""
 
 import collections
+import fnmatch
+import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -10,6 +13,8 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import kilter
+
+LIST = Path(__file__).with_name("onnx_backend_expected.txt")
 
 # 'real' is left out: its models have to be downloaded.
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
@@ -89,18 +94,65 @@ def _read(path, declared):
     return numpy_helper.to_array(onnx.TensorProto.FromString(path.read_bytes()))
 
 
+def read_list():
+    """(name or glob, reason) of every entry of onnx_backend_expected.txt."""
+    lines = (line.split("#")[0].split(maxsplit=1) for line in LIST.read_text(encoding="utf-8").splitlines())
+    return [(pattern, reason.strip()) for pattern, reason in filter(None, lines)]
+
+
+def reason_of(name, entries):
+    """Why a case does not pass; None when it must."""
+    return next((reason for pattern, reason in entries if fnmatch.fnmatchcase(name, pattern)), None)
+
+
+def _operator(case):
+    """The operator that a node case is about; None for those that spell an operator out."""
+    if case.kind != "node" or "_expanded" in case.name:
+        return None
+    node = case.model.graph.node[-1]
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def document(cases):
+    """The part of docs/operators.md that follows from the suite and the list."""
+    entries = read_list()
+    total = collections.Counter(case.kind for case in cases)
+    passed = collections.Counter(case.kind for case in cases if reason_of(case.name, entries) is None)
+    lines = ["| cases | pass |", "|---|---|"]
+    lines += [f"| {kind} | {passed[kind]} of {total[kind]} |" for kind in KINDS]
+    operators, missed = collections.Counter(), collections.defaultdict(dict)
+    for case in cases:
+        operator, reason = _operator(case), reason_of(case.name, entries)
+        if operator is not None:
+            operators[operator] += 1
+            if reason is not None:
+                missed[operator].setdefault(reason, []).append(case.name)
+    complete = sorted(set(operators) - set(missed))
+    text = ", ".join(complete)
+    lines += ["", f"All cases pass ({len(complete)} operators):", "", textwrap.fill(text, 118), ""]
+    lines += ["Some or all cases do not:", "", "| operator | pass | why not |", "|---|---|---|"]
+    for operator in sorted(missed):
+        failing = sum(len(names) for names in missed[operator].values())
+        count = f"{operators[operator] - failing} of {operators[operator]}"
+        lines.append(f"| {operator} | {count} | {'; '.join(missed[operator])} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
-    """Prints how many cases of each kind pass."""
-    total, passed = collections.Counter(), collections.Counter()
-    for case in all_cases():
-        total[case.kind] += 1
+    """Runs all cases and prints how many of each kind pass; --document prints the table for the docs instead."""
+    cases = all_cases()
+    if "--document" in sys.argv:
+        print(document(cases), end="")
+        return
+    passed = collections.Counter()
+    for case in cases:
         try:
             run_case(case)
             passed[case.kind] += 1
         except (AssertionError, ValueError, TypeError) as error:
             print(f"{case.name}: {' '.join(str(error).split())[:140]}")
     for kind in KINDS:
-        print(f"{kind}: {passed[kind]} of {total[kind]} pass")
+        print(f"{kind}: {passed[kind]} of {sum(case.kind == kind for case in cases)} pass")
 
 
 if __name__ == "__main__":

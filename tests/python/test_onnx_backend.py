@@ -5,30 +5,20 @@ All cases run in this process: one that crashed it would be seen by everybody.
 
 import collections
 import fnmatch
-from pathlib import Path
 
 import pytest
-from onnx_cases import all_cases, run_case
+from onnx_cases import LIST, all_cases, document, read_list, reason_of, run_case
 
-LIST = Path(__file__).with_name("onnx_backend_expected.txt")
+from conftest import ROOT
+
 CASES = all_cases()
-
-
-def read_list():
-    lines = (line.split("#")[0].split(maxsplit=1) for line in LIST.read_text(encoding="utf-8").splitlines())
-    return [(pattern, reason.strip()) for pattern, reason in filter(None, lines)]
-
-
 EXPECTED = read_list()
-
-
-def reason_of(name):
-    return next((reason for pattern, reason in EXPECTED if fnmatch.fnmatchcase(name, pattern)), None)
+DOCUMENT = ROOT / "docs" / "operators.md"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_case(case):
-    reason = reason_of(case.name)
+    reason = reason_of(case.name, EXPECTED)
     if reason is None or reason.startswith("random"):
         run_case(case, values=reason is None)
         return
@@ -46,7 +36,13 @@ def test_every_entry_of_the_list_is_a_case():
 
 def test_no_case_is_missing_and_few_are_listed():
     found = collections.Counter(case.kind for case in CASES)
-    passing = collections.Counter(case.kind for case in CASES if reason_of(case.name) is None)
+    passing = collections.Counter(case.kind for case in CASES if reason_of(case.name, EXPECTED) is None)
     assert found["node"] >= 1800 and passing["node"] >= found["node"] - 40
     for kind, count in (("simple", 23), ("pytorch-converted", 82), ("pytorch-operator", 35)):
         assert found[kind] >= count and passing[kind] == found[kind]
+
+
+def test_the_document_says_what_the_list_says():
+    assert document(CASES) in DOCUMENT.read_text(encoding="utf-8"), (
+        f"{DOCUMENT.name} is out of date: put in what `python tests/python/onnx_cases.py --document` prints"
+    )
