@@ -49,5 +49,4 @@ quantizer.eval_func = lambda model: float((model(images).argmax(1) == labels).me
 quantizer.fit().save("int8.onnx")
 print("wheel: ok,", kilter.__file__)
 PYTHON
-venv/bin/kilter run int8.onnx --help >/dev/null
 venv/bin/kilter eval int8.onnx --data "$fixture/images.npy" --labels "$fixture/labels.npy" --scale 1/255
