@@ -79,7 +79,7 @@ def run_tuning(args: argparse.Namespace) -> None:
     loader = torch.utils.data.DataLoader(calibration, batch_size=args.batch_size)
 
     def eval_func(model: torch.nn.Module) -> float:
-        return evaluate(model, dev)[0]
+        return evaluate(model, dev).balanced
 
     quantizer = Quantization(str(args.tuned_yaml))
     quantizer.model = model
@@ -111,10 +111,11 @@ def measure_speed(model: torch.nn.Module, config: dict, args: argparse.Namespace
 def measure_accuracy(model: torch.nn.Module, config: dict, args: argparse.Namespace) -> None:
     dataset = read(args.dataset_location / f"{args.split}.tsv", args.vocab, config["length"])
     start = time.perf_counter()
-    accuracy, f1 = evaluate(model, dataset, args.batch_size)
+    figures = evaluate(model, dataset, args.batch_size)
     print(f"Throughput: {len(dataset) / (time.perf_counter() - start):.3f} samples/sec")
-    print(f"Accuracy: {accuracy:.3f} ")
-    print(f"F1: {f1:.3f}")
+    print(f"Accuracy: {figures.accuracy:.3f} ")
+    print(f"F1: {figures.f1:.3f}")
+    print(f"Balanced accuracy: {figures.balanced:.3f}")
 
 
 def main() -> None:

@@ -186,7 +186,7 @@ def train(model: BlendCNN, train_set, dev_set, config: dict, length: int) -> Ble
             losses.append(loss.item())
         if epoch >= config["epochs"] - config["averaged_epochs"]:
             mean.update_parameters(model)
-        accuracy, f1 = evaluate(model, dev_set)
+        accuracy, f1, _ = evaluate(model, dev_set)
         passed = f"{time.time() - start:.0f} s"
         print(
             f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, dev accuracy {accuracy:.3f}, F1 {f1:.3f}, {passed}",

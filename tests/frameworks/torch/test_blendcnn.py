@@ -15,6 +15,7 @@ DATA = Path(os.environ.get("KILTER_DATA") or ROOT.parent / "shared" / "data") / 
 
 sys.path.insert(0, str(EXAMPLE))
 import data  # noqa: E402
+import metrics  # noqa: E402
 import models  # noqa: E402
 import training  # noqa: E402
 
@@ -120,6 +121,18 @@ def test_a_convolution_is_a_product():
     convolution = torch.nn.Conv1d(6, 4, kernel_size=5, padding=2)
     x = torch.randn(3, 6, 9)
     assert torch.allclose(training.AsProduct(convolution)(x), convolution(x), atol=1e-5)
+
+
+def test_always_saying_yes_is_no_success():
+    labels = torch.tensor([1, 1, 1, 0])
+    dataset = torch.utils.data.TensorDataset(torch.zeros(4, 3), torch.zeros(4, 3), labels)
+
+    class Yes(torch.nn.Module):
+        def forward(self, tokens, segments):
+            return torch.tensor([[0.0, 1.0]]).expand(len(tokens), 2)
+
+    figures = metrics.evaluate(Yes(), dataset)
+    assert figures.accuracy == 0.75 and figures.balanced == 0.5
 
 
 def test_pairs_are_taken_apart_and_joined(work):
