@@ -25,11 +25,15 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 void check_round_trip(const TfGraph& graph) {
     const std::string once = write_graph_def_bytes(graph);
     if (once.empty()) return;
+    std::string text;
+    try {
+        text = graph_def_to_text(once);
+    } catch (const kilter::Error&) {  // damage in what is only passed on, e.g. inside a tensor
+    }
     try {
         const TfGraph again = read_graph_def_bytes(bytes_of(once));
         if (write_graph_def_bytes(again) != once)
             throw kilter::Error("the second copy differs from the first");
-        const std::string text = graph_def_to_text(once);
         if (!text.empty() && graph_def_to_text(graph_def_from_text(text)) != text)
             throw kilter::Error("the second text differs from the first");
     } catch (const kilter::Error& error) {

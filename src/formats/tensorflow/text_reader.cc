@@ -263,10 +263,15 @@ class TextParser {
 }  // namespace
 
 bool is_text_graph(std::string_view content) {
-    const size_t begin = content.find_first_not_of(" \t\r\n");
-    if (begin == std::string_view::npos) return false;
-    content.remove_prefix(begin);
-    if (content.starts_with('#')) return true;
+    // A binary graph may begin like a comment: the tag of its first node is a newline, and its length may be that of '#'.
+    // So what counts is the first field, behind space and comments.
+    while (true) {
+        const size_t begin = content.find_first_not_of(" \t\r\n");
+        if (begin == std::string_view::npos) return false;
+        content.remove_prefix(begin);
+        if (!content.starts_with('#')) break;
+        content.remove_prefix(std::min(content.find('\n'), content.size()));
+    }
     for (const std::string_view name : {"node", "versions", "library", "version"}) {
         if (!content.starts_with(name)) continue;
         const size_t next = content.find_first_not_of(" \t\r\n", name.size());

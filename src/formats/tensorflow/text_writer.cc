@@ -1,5 +1,5 @@
 // GraphDef to text, as protobuf's own printer writes it.
-#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ void append_reals(std::vector<std::string>& values, std::string_view run) {
     for (size_t i = 0; i + sizeof(T) <= run.size(); i += sizeof(T)) {
         T number{};
         std::memcpy(&number, run.data() + i, sizeof number);
-        values.push_back(fmt::format("{}", number));
+        values.push_back(std::isnan(number) ? "nan" : fmt::format("{}", number));
     }
 }
 

@@ -48,6 +48,18 @@ TEST(GraphDefText, AllFormsOfTheLanguageAreRead) {
     EXPECT_TRUE(graph.find("b")->inputs[0].control);
 }
 
+TEST(GraphDefText, IsToldFromBinary) {
+    EXPECT_TRUE(is_text_graph("\n# a comment\n\n# another\nnode {"));
+    EXPECT_TRUE(is_text_graph("versions: <"));
+    EXPECT_FALSE(is_text_graph("nodes"));
+    EXPECT_FALSE(is_text_graph("# only a comment"));
+    // A first node of 35 bytes: the file begins with a newline and '#'.
+    TfGraph graph;
+    graph.add(std::string(27, 'n'), "NoOp");
+    EXPECT_EQ(write_graph_def_bytes(graph).substr(0, 2), "\n#");
+    EXPECT_EQ(read_text(write_graph_def_bytes(graph)).size(), 1U);
+}
+
 TEST(GraphDefText, ErrorsNameTheLine) {
     EXPECT_EQ(text_error("node {\n  nam: 'x'\n}"), "line 2: NodeDef has no field 'nam'");
     EXPECT_EQ(text_error("node {\n  name 'x'\n}"), "line 2: ':' is missing after 'name'");
