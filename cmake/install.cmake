@@ -48,4 +48,4 @@ foreach(library ${JPEG_LIBRARY_RELEASE} ${PNG_LIBRARY_RELEASE} ${YAML_CPP_FILE} 
     endif()
 endforeach()
 install(DIRECTORY python/kilter/ DESTINATION ${package_dir} COMPONENT python
-        FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "*.json" PATTERN "__pycache__" EXCLUDE)

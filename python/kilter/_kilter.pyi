@@ -178,3 +178,18 @@ def sensitivity(
 def recover(workspace: str, number: int, session: Session | None, threads: int) -> QuantizedSession: ...
 def register_strategy(name: str, make: Callable[[dict[str, Any]], Any]) -> None: ...
 def strategy_names() -> list[str]: ...
+def convert_graph(
+    input_graph: str,
+    output_graph: str,
+    inputs: list[str],
+    outputs: list[str],
+    excluded_ops: list[str],
+    excluded_nodes: list[str],
+    per_channel: bool,
+    algorithm: str,
+    command: str,
+    samples: Callable[[], list[tuple[Any, ...]] | None] | None,
+    debug: bool,
+    fused_fp32: str,
+    progress: Callable[[str], None] | None,
+) -> dict[str, Any]: ...

@@ -30,5 +30,6 @@ void add_eval(CLI::App& app);
 void add_recover(CLI::App& app);
 void add_sensitivity(CLI::App& app);
 void add_config(CLI::App& app);
+void add_tf(CLI::App& app);
 
 }  // namespace kilter::cli

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
     kilter::cli::add_recover(app);
     kilter::cli::add_sensitivity(app);
     kilter::cli::add_config(app);
+    kilter::cli::add_tf(app);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help and --version

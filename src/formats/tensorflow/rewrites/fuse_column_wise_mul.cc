@@ -1,0 +1,32 @@
+// A factor per channel behind a product is a factor per column of its weights.
+#include "formats/tensorflow/rewrites/affine.h"
+
+namespace kilter::tensorflow {
+namespace {
+
+bool fuse_factor(TfGraph& graph, const Readers& readers, TfNode& multiplied) {
+    if (multiplied.op != "Mul" || multiplied.data_inputs() != 2) return false;
+    for (size_t i = 0; i < 2; ++i) {
+        const std::optional<Product> product = product_of(graph, readers, multiplied.inputs[i]);
+        if (!product || product->bias != nullptr) continue;
+        const auto factor = per_channel(graph, multiplied.inputs[1 - i], product->channels);
+        if (!factor) continue;
+        scale_weights(graph, *product->node, *factor);
+        // The product takes the place and the name of the Mul; its own name is nobody's any more.
+        TfNode& scaled = *product->node;
+        multiplied.op = scaled.op;
+        multiplied.attributes = scaled.attributes;
+        multiplied.inputs = scaled.inputs;
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+int fuse_column_wise_mul(TfGraph& graph, const Wanted& wanted) {
+    return rewrite(graph, wanted,
+                   [&](const Readers& readers, TfNode& node) { return fuse_factor(graph, readers, node); });
+}
+
+}  // namespace kilter::tensorflow
