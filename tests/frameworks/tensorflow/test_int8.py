@@ -86,6 +86,19 @@ def test_classifier(name, tmp_path):
     assert report.quantize <= 2
 
 
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v1"])
+def test_agrees_with_the_engine(name, tmp_path):
+    """TensorFlow on kilter's INT8 graph and kilter's own INT8, from the same samples, are as near as both are to FP32."""
+    network = networks.NETWORKS[name](size=96, batch=4)
+    logits = logits_of(network.graph_def, network.outputs[0])
+    int8, *_ = convert(network.graph_def, network.feeds, [logits], tmp_path, per_channel=True)
+    (found,) = run_tensorflow(int8, network.feeds, [logits])
+    model = kilter.load(str(tmp_path / "fp32.pb"), outputs=[logits])
+    sample = {"input": network.feeds["input:0"]}
+    own = kilter.quantize(model, calibration=[sample]).run(sample)[logits.removesuffix(":0")]
+    assert distance(found, own) < 0.2
+
+
 @pytest.mark.parametrize("name", DETECTORS)
 def test_detector(name, tmp_path):
     """What surrounds the convolutions (loops, suppression) is untouched and runs."""
