@@ -1,0 +1,89 @@
+#include "formats/mxnet/lower/lowering.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "formats/mxnet/lower.h"
+
+namespace kilter::mxnet {
+namespace {
+
+std::unordered_map<std::string_view, LowerFunction> all_rules() {
+    std::unordered_map<std::string_view, LowerFunction> rules;
+    for (const auto family : {attention_rules(), convolution_rules(), elementwise_rules(), indexing_rules(),
+                              normalization_rules(), pooling_rules(), product_rules(), reduction_rules(),
+                              resize_rules(), shape_rules()})
+        for (const LowerRule& rule : family) rules.emplace(rule.op, rule.lower);
+    return rules;
+}
+
+}  // namespace
+
+LowerFunction find_rule(std::string_view op) {
+    static const auto rules = all_rules();
+    const auto found = rules.find(op);
+    return found == rules.end() ? nullptr : found->second;
+}
+
+std::vector<Value*> Lowering::lower(const SymbolNode& node, std::vector<Value*> inputs, size_t outputs) {
+    node_ = &node;
+    inputs_ = std::move(inputs);
+    outputs_.clear();
+    main_ = nullptr;
+    begin(node.name);
+    const LowerFunction rule = find_rule(node.op);
+    if (rule == nullptr) {
+        make_opaque("kilter has no such operator", outputs);
+    } else {
+        try {
+            rule(*this);
+            if (outputs_.size() < outputs)
+                not_lowered("output {} is read, which kilter does not compute", outputs - 1);
+        } catch (const Error& error) {
+            make_opaque(error.what(), outputs);
+        }
+    }
+    if (main_ == nullptr && is_own(outputs_[0]->producer())) main_ = outputs_[0]->producer();
+    if (main_ != nullptr) main_->name = node.name;
+    // What users call an output: the node's name, with a number when there are several.
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+        const std::string name =
+            outputs_.size() == 1 ? node.name + "_output" : fmt::format("{}_output{}", node.name, i);
+        if (is_own(outputs_[i]->producer()) && graph().find(name) == nullptr)
+            graph().rename(outputs_[i], name);
+    }
+    return outputs_;
+}
+
+void Lowering::make_opaque(const std::string& reason, size_t outputs) {
+    outputs_.clear();
+    for (size_t i = 0; i < std::max<size_t>(outputs, 1); ++i) outputs_.push_back(graph().add_value());
+    main_ = graph().add_node(node_->op, inputs_, outputs_, {}, node_->name, kOpaqueDomain);
+    main_->doc = reason;
+    made_ = {main_};
+}
+
+Value* Lowering::input(size_t index) const {
+    if (index >= inputs_.size()) not_lowered("input {} is missing", index);
+    return inputs_[index];
+}
+
+int64_t Lowering::axis(int64_t axis, const Value* value) const {
+    if (axis >= 0) return axis;
+    const int64_t found = axis + rank(value);
+    if (found < 0) not_lowered("axis {} of rank {}", axis, rank(value));
+    return found;
+}
+
+void Lowering::name_main(Value* value) {
+    if (is_own(value->producer())) main_ = value->producer();
+}
+
+bool is_channels_last(const Lowering& lowering) {
+    const std::string layout = lowering.parameters().text("layout", "NCHW");
+    if (layout == "NHWC" || layout == "NDHWC" || layout == "NWC") return true;
+    if (layout == "NCHW" || layout == "NCDHW" || layout == "NCW") return false;
+    not_lowered("layout {}", layout);
+}
+
+}  // namespace kilter::mxnet
