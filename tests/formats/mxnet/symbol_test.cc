@@ -7,7 +7,7 @@
 
 namespace kilter::mxnet::symbol_test {
 
-constexpr std::string_view kSmall = R"({
+constexpr std::string_view kSmall = R"json({
   "nodes": [
     {"op": "null", "name": "data", "inputs": []},
     {"op": "null", "name": "w", "attrs": {"__shape__": "(4, 3)"
@@ -20,7 +20,7 @@ constexpr std::string_view kSmall = R"({
   "attrs": {
     "mxnet_version" : [ "int", 10901 ]
 }
-})";
+})json";
 
 std::string error_of(std::string_view json) {
     try {
