@@ -21,9 +21,11 @@ using kilter::python::ProgramSession;
 using kilter::python::Session;
 
 Session* load_file(const std::string& path, int threads, bool optimize, std::vector<std::string> inputs,
-                   std::vector<std::string> outputs, std::string signature) {
+                   std::vector<std::string> outputs, std::string signature,
+                   std::map<std::string, kilter::Shape> shapes) {
     const nb::gil_scoped_release unlocked;
-    const kilter::LoadOptions options{std::move(inputs), std::move(outputs), std::move(signature)};
+    const kilter::LoadOptions options{
+        std::move(inputs), std::move(outputs), std::move(signature), {shapes.begin(), shapes.end()}};
     return new Session(kilter::load_model(path, options), threads, optimize);
 }
 
@@ -132,6 +134,6 @@ NB_MODULE(_kilter, module) {
     kilter::python::bind_data(module);
     kilter::python::bind_tensorflow(module);
     module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a, "inputs"_a, "outputs"_a,
-               "signature"_a);
+               "signature"_a, "shapes"_a);
     module.def("load_bytes", &load_bytes, "content"_a, "threads"_a, "optimize"_a);
 }

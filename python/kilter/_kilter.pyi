@@ -100,7 +100,13 @@ def calibrate(
 def compare(a: Session, b: Session, next: Next) -> tuple[list[Figures], list[Figures]]: ...
 def capability_table() -> str: ...
 def load_file(
-    path: str, threads: int, optimize: bool, inputs: list[str], outputs: list[str], signature: str
+    path: str,
+    threads: int,
+    optimize: bool,
+    inputs: list[str],
+    outputs: list[str],
+    signature: str,
+    shapes: dict[str, list[int]],
 ) -> Session: ...
 def load_bytes(content: bytes, threads: int, optimize: bool) -> Session: ...
 

@@ -152,14 +152,16 @@ def load(
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     signature: str = "",
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
     """Loads a model: an ONNX file, its bytes or an onnx.ModelProto; a TensorFlow graph (.pb, .pbtxt) or a
-    SavedModel folder.
+    SavedModel folder; an MXNet symbol (-symbol.json), its parameters, or the prefix of both.
 
     `threads` is how many one run uses; 0 means all cores that this process may use. `optimize=False` runs the
     operators one by one as the file has them. Of a TensorFlow graph, `inputs` and `outputs` choose what is
     fed and fetched ("name", "name:1"), and only what lies between them needs to be known to kilter; by
     default these are the placeholders and what no node reads. `signature` chooses one of a SavedModel.
+    `shapes` tells what an MXNet symbol seldom does, the shapes of its inputs; -1 for what stays open.
 
     >>> kilter.load("model.onnx")
     <kilter.Model (image: f32[batch, 1, 28, 28]) -> (logits: f32[batch, 10])>
@@ -173,9 +175,11 @@ def load(
     if not isinstance(model, str | os.PathLike):
         raise InputTypeError(f"a {type(model).__name__} is no model that kilter knows")
     path = os.fspath(model)
-    if not os.path.exists(path):
+    if not os.path.exists(path) and not os.path.exists(f"{path}-symbol.json"):
         raise FileNotFoundError(f"there is no file '{path}'")
-    return Model(_kilter.load_file(path, threads, optimize, list(inputs), list(outputs), signature))
+    return Model(
+        _kilter.load_file(path, threads, optimize, list(inputs), list(outputs), signature, _lists(shapes))
+    )
 
 
 def _lists(shapes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:

@@ -1,5 +1,7 @@
 #include "cli/model_file.h"
 
+#include "cli/shapes.h"
+
 namespace kilter::cli {
 
 void add_load_options(CLI::App& command, LoadOptions& options) {
@@ -17,10 +19,28 @@ void add_load_options(CLI::App& command, LoadOptions& options) {
         .add_option("--signature", options.signature,
                     "SavedModel: signature to use (default: serving_default)")
         ->type_name("NAME");
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--input-shape",
+            [&options](const std::vector<std::string>& entries) {
+                for (const std::string& entry : entries)
+                    options.shapes.push_back(parse_shape("--input-shape", entry, -1));
+            },
+            "MXNet: shape of an input that the files do not tell, -1 for what is open; may be repeated")
+        ->type_name("NAME=-1x3x224x224")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 LoadOptions for_file(const std::string& path, const LoadOptions& options) {
-    return format_of(path) == ModelFormat::onnx ? LoadOptions{} : options;
+    const ModelFormat format = format_of(path);
+    LoadOptions fitting;
+    if (format == ModelFormat::mxnet) fitting.shapes = options.shapes;
+    if (format != ModelFormat::mxnet && format != ModelFormat::onnx) {
+        fitting = options;
+        fitting.shapes.clear();
+    }
+    return fitting;
 }
 
 }  // namespace kilter::cli

@@ -8,12 +8,13 @@
 namespace kilter::cli {
 
 //! What --help says about MODEL.
-inline constexpr const char* kModelFile = "ONNX file, TensorFlow graph (.pb, .pbtxt) or SavedModel folder";
+inline constexpr const char* kModelFile =
+    "ONNX file, TensorFlow graph (.pb, .pbtxt) or SavedModel folder, MXNet symbol (-symbol.json)";
 
-//! --inputs, --outputs and --signature.
+//! --inputs, --outputs, --signature and --input-shape.
 void add_load_options(CLI::App& command, LoadOptions& options);
 
-//! The options where one of several files has a use for them: none for ONNX.
+//! The options that a file of this format has a use for, where several files share them.
 LoadOptions for_file(const std::string& path, const LoadOptions& options);
 
 }  // namespace kilter::cli

@@ -14,24 +14,29 @@ std::pair<std::string, std::string> split_assignment(const std::string& option, 
     return {text.substr(0, position), text.substr(position + 1)};
 }
 
+std::pair<std::string, Shape> parse_shape(const std::string& option, const std::string& text,
+                                          int64_t lowest) {
+    const auto [name, value] = split_assignment(option, text);
+    Shape shape;
+    const char* next = value.data();
+    const char* end = next + value.size();
+    while (true) {
+        int64_t dim = 0;
+        const auto [after, error] = std::from_chars(next, end, dim);
+        const bool separator = after != end && (*after == 'x' || *after == ',') && after + 1 != end;
+        if (error != std::errc() || dim < lowest || (after != end && !separator))
+            throw CLI::ValidationError(option, fmt::format("expected NAME=1x3x224x224, found '{}'", text));
+        shape.push_back(dim);
+        if (after == end) break;
+        next = after + 1;
+    }
+    return {name, shape};
+}
+
 ShapeOptions ShapeArguments::parsed() const {
     ShapeOptions options{batch, {}};
     for (const std::string& text : shapes) {
-        const auto [name, value] = split_assignment("--shape", text);
-        Shape shape;
-        const char* next = value.data();
-        const char* end = next + value.size();
-        while (true) {
-            int64_t dim = 0;
-            const auto [after, error] = std::from_chars(next, end, dim);
-            const bool separator = after != end && (*after == 'x' || *after == ',') && after + 1 != end;
-            if (error != std::errc() || dim < 0 || (after != end && !separator))
-                throw CLI::ValidationError("--shape",
-                                           fmt::format("expected NAME=1x3x224x224, found '{}'", text));
-            shape.push_back(dim);
-            if (after == end) break;
-            next = after + 1;
-        }
+        auto [name, shape] = parse_shape("--shape", text, 0);
         options.shapes[name] = std::move(shape);
     }
     return options;

@@ -19,4 +19,7 @@ void add_shape_options(CLI::App& command, ShapeArguments& arguments);
 //! "name=rest" in two; throws CLI::ValidationError naming `option` when there is no '='.
 std::pair<std::string, std::string> split_assignment(const std::string& option, const std::string& text);
 
+//! "name=1x3x224x224"; no dimension is below `lowest`.
+std::pair<std::string, Shape> parse_shape(const std::string& option, const std::string& text, int64_t lowest);
+
 }  // namespace kilter::cli

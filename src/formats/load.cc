@@ -7,6 +7,7 @@
 #include "formats/tensorflow/lower.h"
 #include "formats/tensorflow/saved_model.h"
 #include "formats/tensorflow/summary.h"
+#include "kilter/formats/mxnet.h"
 #include "kilter/formats/onnx.h"
 
 namespace kilter {
@@ -32,10 +33,22 @@ Model load_tensorflow(const std::filesystem::path& path, ModelFormat format, con
     }
 }
 
+Model load_mxnet(const std::filesystem::path& path, const LoadOptions& options) {
+    mxnet::ReadOptions read;
+    for (const auto& [name, shape] : options.shapes) {
+        Dims dims;
+        for (const int64_t dim : shape)
+            dims.push_back(dim >= 0 ? Dim(dim) : dims.empty() ? Dim("batch") : Dim());
+        read.inputs.emplace_back(name, ValueType(DType::f32, std::move(dims)));
+    }
+    return mxnet::read(path, read);
+}
+
 }  // namespace
 
 ModelFormat format_of(const std::filesystem::path& path) {
     std::error_code ignored;
+    if (mxnet::is_model(path)) return ModelFormat::mxnet;
     if (std::filesystem::is_directory(path, ignored) || path.filename() == "saved_model.pb")
         return ModelFormat::saved_model;
     const std::string extension = path.extension().string();
@@ -47,19 +60,21 @@ ModelFormat format_of(const std::filesystem::path& path) {
 
 std::string summarize_file(const std::filesystem::path& path, const LoadOptions& options) {
     const ModelFormat format = format_of(path);
-    if (format == ModelFormat::onnx) return {};
+    if (format == ModelFormat::onnx || format == ModelFormat::mxnet) return {};
     return tensorflow::summarize(read_tensorflow(path, format, options).graph);
 }
 
 Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
     const ModelFormat format = format_of(path);
-    if (format != ModelFormat::onnx) {
-        require(options.signature.empty() || format == ModelFormat::saved_model,
-                "{}: only SavedModel folders have signatures", path.string());
-        return load_tensorflow(path, format, options);
-    }
-    require(options.inputs.empty() && options.outputs.empty() && options.signature.empty(),
-            "{}: inputs, outputs and signatures can be chosen for TensorFlow models only", path.string());
+    const bool tensorflow = format == ModelFormat::graph_def || format == ModelFormat::saved_model;
+    require(tensorflow || (options.inputs.empty() && options.outputs.empty()),
+            "{}: inputs and outputs can be chosen for TensorFlow models only", path.string());
+    require(format == ModelFormat::saved_model || options.signature.empty(),
+            "{}: only SavedModel folders have signatures", path.string());
+    require(format == ModelFormat::mxnet || options.shapes.empty(),
+            "{}: shapes of inputs are told for MXNet models only", path.string());
+    if (tensorflow) return load_tensorflow(path, format, options);
+    if (format == ModelFormat::mxnet) return load_mxnet(path, options);
     return onnx::read(path);
 }
 

@@ -1,15 +1,17 @@
-// Reading a model, whatever its format: ONNX files, TensorFlow's GraphDef files (binary or text) and SavedModel folders.
+// Reading a model, whatever its format: ONNX files, TensorFlow's GraphDef files (binary or text) and SavedModel folders,
+// MXNet's symbols with their parameters.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kilter/graph/graph.h"
 
 namespace kilter {
 
-enum class ModelFormat { onnx, graph_def, saved_model };
+enum class ModelFormat { onnx, graph_def, saved_model, mxnet };
 
 //! By kind, name and first bytes of the file. Throws Error when there is no such file.
 ModelFormat format_of(const std::filesystem::path& path);
@@ -20,6 +22,8 @@ struct LoadOptions {
     std::vector<std::string> inputs, outputs;
     //! Of a SavedModel; empty: serving_default, or the only one there is.
     std::string signature;
+    //! MXNet only: shapes of inputs, which its files seldom tell; -1 for dimensions that stay open.
+    std::vector<std::pair<std::string, Shape>> shapes;
 };
 
 //! What a TensorFlow model takes, gives and is made of, in the words of its summarize_graph tool; empty for ONNX.
