@@ -60,7 +60,7 @@ class Bridge(Protocol):
 
 
 #: The package whose classes a model is made of: the module with the bridge, which has to be called `Bridge`.
-_MODULES = {"torch": "kilter.frameworks.torch"}
+_MODULES = {"torch": "kilter.frameworks.torch", "mxnet": "kilter.frameworks.mxnet"}
 
 
 def names() -> list[str]:
@@ -75,7 +75,9 @@ def module(name: str) -> ModuleType:
 
 def bridge_for(model: Any) -> Bridge | None:
     """A new bridge for this model; None when it belongs to no framework."""
-    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    # MXNet's users hold a model as (symbol, arguments, states).
+    known = model[0] if isinstance(model, tuple) and model else model
+    packages = {cls.__module__.partition(".")[0] for cls in type(known).__mro__}
     for package in _MODULES:
         if package in packages:
             bridge = module(package).Bridge

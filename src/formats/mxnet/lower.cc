@@ -53,6 +53,11 @@ Model lower(const Symbol& symbol, const NamedArrays& given, const ReadOptions& o
     for (size_t i = 0; i < symbol.nodes.size(); ++i) {
         const SymbolNode& node = symbol.nodes[i];
         if (node.is_variable()) {
+            // Two variables of one name are bound to one array.
+            if (Value* known = graph.find(node.name)) {
+                values[i] = {known};
+                continue;
+            }
             const auto array = arrays.find(node.name);
             if (array != arrays.end()) {
                 values[i] = {graph.add_constant(array->second, node.name)};

@@ -1,0 +1,140 @@
+"""MXNet: symbols and Gluon blocks go in; what comes out is called with NDArrays and runs on kilter's engine.
+
+>>> small = kilter.quantize(block, loader)  # a kilter.frameworks.mxnet.Block: small(x), small.forward(x)
+>>> small.save("int8.onnx")
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+
+from .. import model as engine
+from ..errors import InputTypeError, InputValueError
+
+__all__ = ["Block", "Bridge"]
+
+
+def _is_checkpoint(model: Any) -> bool:
+    """(symbol, arguments, auxiliary states), as mx.model.load_checkpoint returns them."""
+    return isinstance(model, tuple) and len(model) == 3 and isinstance(model[0], mx.sym.Symbol)
+
+
+class Bridge:
+    """Made by `kilter.frameworks.bridge_for(block)`."""
+
+    name = "MXNet"
+
+    @staticmethod
+    def accepts(model: Any) -> bool:
+        return _is_checkpoint(model) or isinstance(model, mx.gluon.HybridBlock | Block)
+
+    def __init__(self) -> None:
+        self._inputs: tuple[str, ...] = ()
+        self._one_output = True
+
+    def load(self, model: Any, example: Any) -> engine.Model:
+        """Exports the block; it is left as it is, but for having been called with the example."""
+        if isinstance(model, Block):
+            self._inputs = tuple(port.name for port in model.model.inputs)
+            self._one_output = model.one_output
+            return model.model
+        arrays = self._arguments(example)
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = Path(folder) / "model"
+            if _is_checkpoint(model):
+                symbol, arguments, states = model
+                mx.model.save_checkpoint(str(prefix), 0, symbol, arguments, states)
+                names = [name for name in symbol.list_arguments() if name not in arguments]
+                names = [name for name in names if not name.endswith("label")]
+                self._one_output = len(symbol.list_outputs()) == 1
+            else:
+                names = self._export(model, arrays, prefix)
+            # Blocks may take more than the model needs: lengths, labels.
+            shapes = {name: [-1, *array.shape[1:]] for name, array in zip(names, arrays, strict=False)}
+            loaded = engine.load(prefix, shapes=shapes)
+            known = {port.name for port in loaded.inputs}
+            self._inputs = tuple(name if name in known else "" for name in names)
+            return loaded
+
+    def _export(self, block: Any, arrays: list[np.ndarray], prefix: Path) -> list[str]:
+        active = getattr(block, "_active", True)
+        block.hybridize(True)
+        outputs = block(*[mx.nd.array(array, dtype=array.dtype) for array in arrays])
+        self._one_output = not isinstance(outputs, list | tuple)
+        block.export(str(prefix))
+        block.hybridize(active)
+        symbol = mx.sym.load(f"{prefix}-symbol.json")
+        held = {name.partition(":")[2] for name in mx.nd.load(f"{prefix}-0000.params")}
+        # Gluon names them data, or data0, data1, …, in the order of the call.
+        free = [name for name in symbol.list_inputs() if name not in held]
+        return sorted(free, key=lambda name: (len(name), name)) if len(free) > 1 else free
+
+    def arrays(self, item: Any) -> Any:
+        if isinstance(item, mx.nd.NDArray):
+            return item.asnumpy()
+        if isinstance(item, Mapping):
+            return {name: self.arrays(entry) for name, entry in item.items()}
+        if isinstance(item, list | tuple):
+            return [self.arrays(entry) for entry in item]
+        return item
+
+    def feeds(self, item: Any) -> dict[str, np.ndarray]:
+        if isinstance(item, Mapping):
+            return {name: np.asarray(self.arrays(array)) for name, array in item.items()}
+        arrays = self._arguments(item)
+        if len(arrays) < len(self._inputs):
+            raise InputValueError(f"found {len(arrays)} inputs, the model has {len(self._inputs)}")
+        return {name: array for name, array in zip(self._inputs, arrays, strict=False) if name}
+
+    def wrap(self, model: engine.Model, original: Any) -> "Block":
+        return Block(model, self._inputs, self._one_output)
+
+    def _arguments(self, item: Any) -> list[np.ndarray]:
+        """The arrays of one call: what a DataBatch, a pair with a label or a list holds."""
+        if hasattr(item, "data") and isinstance(item.data, list | tuple):
+            item = item.data
+        elif isinstance(item, list | tuple) and len(item) == 2 and len(self._inputs) == 1:
+            item = item[0]  # a label follows
+        entries = item if isinstance(item, list | tuple) else [item]
+        arrays = [self.arrays(entry) for entry in entries]
+        for array in arrays:
+            if not isinstance(array, np.ndarray):
+                raise InputTypeError(f"a {type(array).__name__} is no array")
+        return arrays
+
+
+class Block:
+    """A model that is called as a Gluon block is."""
+
+    def __init__(self, model: engine.Model, inputs: tuple[str, ...], one_output: bool):
+        #: The kilter.Model that runs.
+        self.model = model
+        self.one_output = one_output
+        self._inputs = inputs
+
+    def forward(self, *arrays: Any) -> Any:
+        """NDArrays in, NDArrays out."""
+        feeds = {
+            name: array.asnumpy() if isinstance(array, mx.nd.NDArray) else np.asarray(array)
+            for name, array in zip(self._inputs, arrays, strict=False)
+            if name
+        }
+        results = [mx.nd.array(array, dtype=array.dtype) for array in self.model.run(feeds).values()]
+        return results[0] if self.one_output else results
+
+    __call__ = forward
+
+    def hybridize(self, *_: Any, **__: Any) -> None:
+        """It is compiled already."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as ONNX."""
+        self.model.save(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
