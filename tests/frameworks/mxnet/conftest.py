@@ -15,7 +15,6 @@ mx = pytest.importorskip("mxnet", reason="MXNet is not installed: tools/framewor
 @pytest.fixture(autouse=True)
 def seeded():
     mx.random.seed(7)
-    np.random.seed(7)
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,10 @@
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import exported, relative
 from mxnet.gluon.model_zoo import vision
 
 import kilter
+from conftest import exported, relative
 
 # One of every family and depth that differs in structure; random weights.
 ZOO = {

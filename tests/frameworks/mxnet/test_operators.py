@@ -3,10 +3,10 @@
 import mxnet as mx
 import numpy as np
 import pytest
-from conftest import relative
 from mxnet import sym
 
 import kilter
+from conftest import relative
 
 S = sym
 IMAGE = (2, 4, 9, 8)
