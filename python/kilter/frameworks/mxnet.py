@@ -64,7 +64,7 @@ class Bridge:
     def _export(self, block: Any, arrays: list[np.ndarray], prefix: Path) -> list[str]:
         active = getattr(block, "_active", True)
         block.hybridize(True)
-        outputs = block(*[mx.nd.array(array, dtype=array.dtype) for array in arrays])
+        outputs = self._call(block, [mx.nd.array(array, dtype=array.dtype) for array in arrays])
         self._one_output = not isinstance(outputs, list | tuple)
         block.export(str(prefix))
         block.hybridize(active)
@@ -73,6 +73,16 @@ class Bridge:
         # Gluon names them data, or data0, data1, …, in the order of the call.
         free = [name for name in symbol.list_inputs() if name not in held]
         return sorted(free, key=lambda name: (len(name), name)) if len(free) > 1 else free
+
+    @staticmethod
+    def _call(block: Any, arrays: list[Any]) -> Any:
+        """What follows the inputs in a batch are labels: MXNet's own tool finds out in the same way how many."""
+        for count in range(len(arrays), 1, -1):
+            try:
+                return block(*arrays[:count])
+            except (AssertionError, TypeError, ValueError, mx.MXNetError):
+                continue
+        return block(arrays[0])
 
     def arrays(self, item: Any) -> Any:
         if isinstance(item, mx.nd.NDArray):
@@ -98,8 +108,6 @@ class Bridge:
         """The arrays of one call: what a DataBatch, a pair with a label or a list holds."""
         if hasattr(item, "data") and isinstance(item.data, list | tuple):
             item = item.data
-        elif isinstance(item, list | tuple) and len(item) == 2 and len(self._inputs) == 1:
-            item = item[0]  # a label follows
         entries = item if isinstance(item, list | tuple) else [item]
         arrays = [self.arrays(entry) for entry in entries]
         for array in arrays:
