@@ -6,6 +6,7 @@
 
 #include "kilter/base/error.h"
 #include "kilter/calibration/calibrate.h"
+#include "kilter/deploy/mxnet.h"
 #include "kilter/engine/compare.h"
 #include "kilter/formats/onnx.h"
 #include "quantized.h"
@@ -186,7 +187,21 @@ void bind_quantization(nb::module_& module) {
                 const nb::gil_scoped_release unlocked;
                 save(session.quantized(), path);
             },
-            "path"_a);
+            "path"_a)
+        .def(
+            "export_mxnet",
+            [](const QuantizedSession& session, const std::string& source, const std::string& prefix) {
+                std::vector<mxnet::ExportedOperator> operators;
+                {
+                    const nb::gil_scoped_release unlocked;
+                    operators = mxnet::export_model(session.quantized(), source, prefix);
+                }
+                nb::list entries;
+                for (const auto& entry : operators)
+                    entries.append(nb::make_tuple(entry.name, entry.op, entry.fused, entry.note));
+                return entries;
+            },
+            "source"_a, "prefix"_a);
     module.def("quantize", &quantize_session, "session"_a, "first"_a.none(), "second"_a.none(),
                "stats"_a.none(), "options"_a, "threads"_a, "instances"_a);
     module.def("calibrate", &calibrate_session, "session"_a, "next"_a, "options"_a, "threads"_a,

@@ -1,6 +1,8 @@
 #include "cli/model_file.h"
 
+#include "base/fail.h"
 #include "cli/shapes.h"
+#include "kilter/deploy/mxnet.h"
 
 namespace kilter::cli {
 
@@ -41,6 +43,14 @@ LoadOptions for_file(const std::string& path, const LoadOptions& options) {
         fitting.shapes.clear();
     }
     return fitting;
+}
+
+void save_as(const QuantizedModel& model, const std::string& source, const std::string& output) {
+    constexpr std::string_view kSymbol = "-symbol.json";
+    if (!output.ends_with(kSymbol)) return save(model, output);
+    require(format_of(source) == ModelFormat::mxnet, "{}: only models of MXNet can be written for it",
+            output);
+    mxnet::export_model(model, source, output.substr(0, output.size() - kSymbol.size()));
 }
 
 }  // namespace kilter::cli

@@ -168,7 +168,7 @@ void run(const Arguments& arguments) {
             about(arguments.model, [&] { return quantize(std::move(model), calibrate, options); });
         InterruptScope::check();
         line.show("writing");
-        save(result, arguments.output);
+        save_as(result, arguments.model, arguments.output);
         if (!arguments.save_plan.empty()) {
             OutputFile file(arguments.save_plan);
             file.write(result.plan.json());
@@ -186,7 +186,7 @@ void add_quantize(CLI::App& app) {
     CLI::App* command = app.add_subcommand("quantize", "Turn an FP32 model into an INT8 model");
     command->add_option("MODEL", arguments->model, kModelFile)->required()->type_name("");
     add_load_options(*command, arguments->load);
-    command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
+    command->add_option("-o,--output", arguments->output, kOutputFile)->required()->type_name("OUT");
     add_sample_options(*command, arguments->samples, "Calibrate with the first N samples (default 100)");
     add_choice_options(*command, arguments->choices);
     command->add_option("--plan", arguments->plan, "Use this plan instead of the choices above")

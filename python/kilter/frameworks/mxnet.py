@@ -19,6 +19,10 @@ from ..errors import InputTypeError, InputValueError
 __all__ = ["Block", "Bridge"]
 
 
+def _prefix(folder: "tempfile.TemporaryDirectory[str]") -> Path:
+    return Path(folder.name) / "model"
+
+
 def _is_checkpoint(model: Any) -> bool:
     """(symbol, arguments, auxiliary states), as mx.model.load_checkpoint returns them."""
     return isinstance(model, tuple) and len(model) == 3 and isinstance(model[0], mx.sym.Symbol)
@@ -36,30 +40,32 @@ class Bridge:
     def __init__(self) -> None:
         self._inputs: tuple[str, ...] = ()
         self._one_output = True
+        self._source: tempfile.TemporaryDirectory[str] | None = None  # where the exported files are
 
     def load(self, model: Any, example: Any) -> engine.Model:
         """Exports the block; it is left as it is, but for having been called with the example."""
         if isinstance(model, Block):
             self._inputs = tuple(port.name for port in model.model.inputs)
             self._one_output = model.one_output
+            self._source = model.source
             return model.model
         arrays = self._arguments(example)
-        with tempfile.TemporaryDirectory() as folder:
-            prefix = Path(folder) / "model"
-            if _is_checkpoint(model):
-                symbol, arguments, states = model
-                mx.model.save_checkpoint(str(prefix), 0, symbol, arguments, states)
-                names = [name for name in symbol.list_arguments() if name not in arguments]
-                names = [name for name in names if not name.endswith("label")]
-                self._one_output = len(symbol.list_outputs()) == 1
-            else:
-                names = self._export(model, arrays, prefix)
-            # Blocks may take more than the model needs: lengths, labels.
-            shapes = {name: [-1, *array.shape[1:]] for name, array in zip(names, arrays, strict=False)}
-            loaded = engine.load(prefix, shapes=shapes)
-            known = {port.name for port in loaded.inputs}
-            self._inputs = tuple(name if name in known else "" for name in names)
-            return loaded
+        self._source = tempfile.TemporaryDirectory(prefix="kilter-mxnet-")
+        prefix = _prefix(self._source)
+        if _is_checkpoint(model):
+            symbol, arguments, states = model
+            mx.model.save_checkpoint(str(prefix), 0, symbol, arguments, states)
+            names = [name for name in symbol.list_arguments() if name not in arguments]
+            names = [name for name in names if not name.endswith("label")]
+            self._one_output = len(symbol.list_outputs()) == 1
+        else:
+            names = self._export(model, arrays, prefix)
+        # Blocks may take more than the model needs: lengths, labels.
+        shapes = {name: [-1, *array.shape[1:]] for name, array in zip(names, arrays, strict=False)}
+        loaded = engine.load(prefix, shapes=shapes)
+        known = {port.name for port in loaded.inputs}
+        self._inputs = tuple(name if name in known else "" for name in names)
+        return loaded
 
     def _export(self, block: Any, arrays: list[np.ndarray], prefix: Path) -> list[str]:
         active = getattr(block, "_active", True)
@@ -102,7 +108,7 @@ class Bridge:
         return {name: array for name, array in zip(self._inputs, arrays, strict=False) if name}
 
     def wrap(self, model: engine.Model, original: Any) -> "Block":
-        return Block(model, self._inputs, self._one_output)
+        return Block(model, self._inputs, self._one_output, self._source)
 
     def _arguments(self, item: Any) -> list[np.ndarray]:
         """The arrays of one call: what a DataBatch, a pair with a label or a list holds."""
@@ -119,10 +125,17 @@ class Bridge:
 class Block:
     """A model that is called as a Gluon block is."""
 
-    def __init__(self, model: engine.Model, inputs: tuple[str, ...], one_output: bool):
+    def __init__(
+        self,
+        model: engine.Model,
+        inputs: tuple[str, ...],
+        one_output: bool,
+        source: "tempfile.TemporaryDirectory[str] | None" = None,
+    ):
         #: The kilter.Model that runs.
         self.model = model
         self.one_output = one_output
+        self.source = source
         self._inputs = inputs
 
     def forward(self, *arrays: Any) -> Any:
@@ -143,6 +156,19 @@ class Block:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as ONNX."""
         self.model.save(path)
+
+    def export(self, prefix: str | os.PathLike[str], epoch: int = 0) -> list[tuple[str, str, str, str]]:
+        """Writes PREFIX-symbol.json and PREFIX-0000.params, which stock MXNet 1.9 runs on integers.
+
+        Returns (name, operator, what MXNet calls the integer operator it became part of, why it is none) for each.
+        """
+        if self.source is None or not hasattr(self.model._session, "export_mxnet"):
+            raise InputValueError(
+                "only models that were quantized from a model of MXNet can be written for it"
+            )
+        if epoch != 0:
+            raise InputValueError(f"an exported model has epoch 0, found {epoch}")
+        return self.model._session.export_mxnet(str(_prefix(self.source)), os.fspath(prefix))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
