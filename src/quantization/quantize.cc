@@ -180,6 +180,8 @@ QuantizedModel quantize(Model model, const Stats& stats, const QuantizeOptions& 
     graph.sort();
     infer_types(graph);
 
+    for (const auto& [value, entry] : stats.values)
+        if (entry.count > 0) result.report.seen.emplace_back(value, Range{entry.min, entry.max});
     result.report.bytes_before = before;
     result.report.bytes_after = constant_bytes(graph);
     if (options.recipes.bias_correction)

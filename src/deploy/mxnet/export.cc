@@ -17,6 +17,7 @@ IntegerChoice choice_of(const QuantizedModel& quantized, const Symbol& symbol) {
     }
     require(known > 0 || quantized.plan.operators.empty(), "the quantized model was made from another one");
     for (const ValueReport& value : quantized.report.values) choice.ranges.emplace(value.value, value.range);
+    choice.ranges.insert(quantized.report.seen.begin(), quantized.report.seen.end());
     return choice;
 }
 

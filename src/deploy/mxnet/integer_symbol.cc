@@ -152,6 +152,7 @@ class Writer {
             if (choice_.excluded.contains(source_.nodes[node].name))
                 return "stays in floating point by the plan";
         const SymbolNode& product = source_.nodes[group.product];
+        if (is_convolution(product) && range_of({group.last, 0}) == nullptr) return "no range is known of its result";
         if (!can_be_bytes(product.inputs[0])) return "no range is known of what it reads";
         if (group.summand && !can_be_bytes(*group.summand)) return "no range is known of what is added";
         for (size_t i = 1; i < product.inputs.size(); ++i)
@@ -206,7 +207,7 @@ class Writer {
         return inner;
     }
 
-    // Results go on as bytes when their range is known; else MXNet turns them into floats itself.
+    // Results go on as bytes when their range is known; else MXNet turns them into floats itself, which products can.
     void set_result(SymbolNode node, const Group& group) {
         const Range* range = range_of({group.last, 0});
         if (range != nullptr) {

@@ -98,3 +98,21 @@ def test_real_network_keeps_the_promise(name, loss, shared_data, cifar):
     assert result.met
     # What comes out is what was measured.
     assert accuracy_over(test)(result.model) == pytest.approx(result.best.accuracy[0])
+
+
+@pytest.mark.parametrize("name", ["cifar_resnet20_v1", "cifar_resnet20_v2", "cifar_resnet56_v2"])
+def test_exported_network_runs_in_mxnet(name, shared_data, cifar, tmp_path):
+    prefix = f"{shared_data}/mxnet_cifar10/{name}"
+    block = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+    test = batches(*cifar("test1000"))
+    small = kilter.quantize(block, batches(*cifar("calib500"))[:5], samples=250)
+    operators = small.export(tmp_path / "int8")
+    # Names as MXNet's own tools print them.
+    assert any(fused.startswith("sg_mkldnn_conv_bn") for _, op, fused, _ in operators if op == "Convolution")
+    there = mx.gluon.SymbolBlock.imports(
+        f"{tmp_path}/int8-symbol.json", ["data"], f"{tmp_path}/int8-0000.params"
+    )
+    evaluate = accuracy_over(test)
+    here, exported_there = evaluate(small), evaluate(there)
+    print(f"{name}: {here:.3f} in kilter, {exported_there:.3f} in MXNet")
+    assert abs(here - exported_there) <= 0.003
