@@ -16,8 +16,10 @@ IntegerChoice choice_of(const QuantizedModel& quantized, const Symbol& symbol) {
         if (entry.precision != Precision::int8) choice.excluded.insert(entry.name);
     }
     require(known > 0 || quantized.plan.operators.empty(), "the quantized model was made from another one");
-    for (const ValueReport& value : quantized.report.values) choice.ranges.emplace(value.value, value.range);
+    // The extremes, where ranges that leave some values out suit kilter's engine better: MXNet clips before it adds, and a
+    // CIFAR-10 network with 20 layers lost 1.6 points to that.
     choice.ranges.insert(quantized.report.seen.begin(), quantized.report.seen.end());
+    for (const ValueReport& value : quantized.report.values) choice.ranges.emplace(value.value, value.range);
     return choice;
 }
 

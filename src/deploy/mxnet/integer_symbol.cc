@@ -152,7 +152,8 @@ class Writer {
             if (choice_.excluded.contains(source_.nodes[node].name))
                 return "stays in floating point by the plan";
         const SymbolNode& product = source_.nodes[group.product];
-        if (is_convolution(product) && range_of({group.last, 0}) == nullptr) return "no range is known of its result";
+        if (is_convolution(product) && range_of({group.last, 0}) == nullptr)
+            return "no range is known of its result";
         if (!can_be_bytes(product.inputs[0])) return "no range is known of what it reads";
         if (group.summand && !can_be_bytes(*group.summand)) return "no range is known of what is added";
         for (size_t i = 1; i < product.inputs.size(); ++i)
@@ -191,6 +192,9 @@ class Writer {
         const std::vector<size_t> members = group.nodes();
         for (const size_t index : members) {
             SymbolNode node = source_.nodes[index];
+            // The operator matches its inputs with the variables as they are met from the product on.
+            if (index == group.sum && node.inputs[0] == *group.summand)
+                std::swap(node.inputs[0], node.inputs[1]);
             for (Entry& input : node.inputs) {
                 const bool own = std::ranges::find(members, input.node) != members.end();
                 input = own ? last : variable_named(name_of(input));

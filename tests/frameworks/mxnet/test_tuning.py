@@ -113,6 +113,6 @@ def test_exported_network_runs_in_mxnet(name, shared_data, cifar, tmp_path):
         f"{tmp_path}/int8-symbol.json", ["data"], f"{tmp_path}/int8-0000.params"
     )
     evaluate = accuracy_over(test)
-    here, exported_there = evaluate(small), evaluate(there)
-    print(f"{name}: {here:.3f} in kilter, {exported_there:.3f} in MXNet")
-    assert abs(here - exported_there) <= 0.003
+    before, here, exported_there = evaluate(block), evaluate(small), evaluate(there)
+    print(f"{name}: FP32 {before:.3f}, INT8 {here:.3f} in kilter, {exported_there:.3f} in MXNet")
+    assert exported_there > 0.992 * before
