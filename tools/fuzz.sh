@@ -29,8 +29,9 @@ status=0
         fuzz config_fuzz config_corpus tests/fuzz/config_seeds $((seconds / 2 + 1))
 } &
 {
-    fuzz onnx_reader_fuzz corpus build/fuzz/seeds $((seconds / 2 + 1)) &&
-        fuzz tf_reader_fuzz graph_corpus tests/fuzz/graph_seeds $((seconds / 2 + 1))
+    fuzz onnx_reader_fuzz corpus build/fuzz/seeds $((seconds / 3 + 1)) &&
+        fuzz tf_reader_fuzz graph_corpus tests/fuzz/graph_seeds $((seconds / 3 + 1)) &&
+        fuzz mxnet_reader_fuzz mxnet_corpus build/fuzz/mxnet_seeds $((seconds / 3 + 1))
 } || status=1
 wait $! || status=1
 exit $status
