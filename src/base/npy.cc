@@ -4,9 +4,13 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <span>
+#include <sstream>
 
 #include "base/fail.h"
+#include "base/inflate.h"
 #include "base/output_file.h"
 
 namespace kilter {
@@ -253,20 +257,27 @@ std::vector<int64_t> fortran_positions(const Shape& shape) {
 
 class Reader {
   public:
-    explicit Reader(const std::filesystem::path& path) : stream_(path, std::ios::binary) {
-        require(stream_.good(), "cannot open the file: {}", std::strerror(errno));
+    explicit Reader(const std::filesystem::path& path)
+        : stream_(std::make_unique<std::ifstream>(path, std::ios::binary)) {
+        require(stream_->good(), "cannot open the file: {}", std::strerror(errno));
         std::error_code error;
         require(!std::filesystem::is_directory(path, error), "this is a directory, not a file");
         left_ = std::filesystem::file_size(path, error);
         require(!error, "cannot read the file: {}", error.message());
     }
 
+    //! What was unpacked.
+    explicit Reader(std::span<const std::byte> bytes)
+        : stream_(std::make_unique<std::istringstream>(
+              std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()))),
+          left_(bytes.size()) {}
+
     //! From here on only `bytes` bytes from `offset` on are seen.
     void seek(uintmax_t offset, uintmax_t bytes) {
-        stream_.seekg(0, std::ios::end);
-        const auto size = static_cast<uintmax_t>(stream_.tellg());
+        stream_->seekg(0, std::ios::end);
+        const auto size = static_cast<uintmax_t>(stream_->tellg());
         require(offset <= size && bytes <= size - offset, "the file is truncated");
-        stream_.seekg(static_cast<std::streamoff>(offset));
+        stream_->seekg(static_cast<std::streamoff>(offset));
         left_ = bytes;
     }
 
@@ -275,13 +286,13 @@ class Reader {
     void read(void* data, size_t bytes) {
         require(bytes <= left_, "the file is truncated: {} bytes are left where {} should follow", left_,
                 bytes);
-        stream_.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
-        require(static_cast<size_t>(stream_.gcount()) == bytes, "cannot read the file");
+        stream_->read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
+        require(static_cast<size_t>(stream_->gcount()) == bytes, "cannot read the file");
         left_ -= bytes;
     }
 
   private:
-    std::ifstream stream_;
+    std::unique_ptr<std::istream> stream_;
     uintmax_t left_ = 0;
 };
 
@@ -347,13 +358,16 @@ Tensor read_elements(Reader& reader, const Header& header) {
     return result;
 }
 
+constexpr uint32_t kDeflated = 8;  // among zip's methods
+
 // A .npz file is a zip archive. Its directory is at the end and says where everything is.
 class Archive {
   public:
     struct Entry {
         std::string name;
-        uint32_t method = 0;
-        uintmax_t offset = 0, bytes = 0;  // of the entry's own header; of its stored content
+        uint32_t method = 0, checksum = 0;
+        uintmax_t offset = 0;            // of the entry's own header
+        uintmax_t bytes = 0, whole = 0;  // of its content, as stored and unpacked
     };
 
     explicit Archive(Reader& reader) : reader_(reader), size_(reader.left()) {}
@@ -372,7 +386,9 @@ class Archive {
             const size_t name_bytes = number(fixed, 28, 2);
             const size_t extra_bytes = number(fixed, 30, 2);
             entry.method = static_cast<uint32_t>(number(fixed, 10, 2));
+            entry.checksum = static_cast<uint32_t>(number(fixed, 16, 4));
             entry.bytes = number(fixed, 20, 4);
+            entry.whole = number(fixed, 24, 4);
             entry.offset = number(fixed, 42, 4);
             entry.name = at(position + 46, name_bytes);
             require(entry.bytes != 0xFFFFFFFF && entry.offset != 0xFFFFFFFF,
@@ -387,6 +403,18 @@ class Archive {
         const std::string fixed = at(entry.offset, 30);
         require(fixed.starts_with("PK\3\4"), "the .npz file is damaged at '{}'", entry.name);
         reader_.seek(entry.offset + 30 + number(fixed, 26, 2) + number(fixed, 28, 2), entry.bytes);
+    }
+
+    //! The content of an entry that is open and deflated.
+    std::vector<std::byte> unpacked(const Entry& entry) {
+        std::vector<std::byte> packed(entry.bytes);
+        reader_.read(packed.data(), packed.size());
+        // Deflate packs a thousand to one at best: what claims more is not believed.
+        require(entry.whole / 1100 <= entry.bytes, "the .npz file is damaged at '{}'", entry.name);
+        std::vector<std::byte> content = inflate_raw(packed, entry.whole + 1);
+        require(content.size() == entry.whole && zip_checksum(content) == entry.checksum,
+                "the .npz file is damaged at '{}'", entry.name);
+        return content;
     }
 
   private:
@@ -484,13 +512,19 @@ std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
         Archive archive(reader);
         std::map<std::string, Tensor> arrays;
         for (const Archive::Entry& entry : archive.entries()) {
-            require(entry.method == 0, "array '{}' is compressed: write the file with numpy.savez",
-                    entry.name);
+            require(entry.method == 0 || entry.method == kDeflated, "array '{}' is packed by method {}",
+                    entry.name, entry.method);
             archive.open(entry);
             const std::string name =
                 entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4) : entry.name;
-            const Header header = read_header(reader);
-            arrays[name] = read_elements(reader, header);
+            if (entry.method == 0) {
+                const Header header = read_header(reader);
+                arrays[name] = read_elements(reader, header);
+            } else {
+                Reader unpacked(archive.unpacked(entry));
+                const Header header = read_header(unpacked);
+                arrays[name] = read_elements(unpacked, header);
+            }
         }
         return arrays;
     } catch (const Error& error) {

@@ -12,7 +12,7 @@ namespace kilter {
 //! Any byte order and memory order; numbers, booleans and strings. Throws Error that names the file and what is wrong with it.
 Tensor read_npy(const std::filesystem::path& path);
 
-//! Every array of a .npz file, as numpy.savez writes it, by name. Compressed ones are an Error.
+//! Every array of a .npz file, as numpy.savez or savez_compressed writes it, by name.
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
 
 //! Written aside and renamed. NumPy has no 4-bit integers and no floats of 8 bits or bfloat16: they are widened to i8, u8 and f32.

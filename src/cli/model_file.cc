@@ -28,8 +28,8 @@ void add_load_options(CLI::App& command, LoadOptions& options) {
                 for (const std::string& entry : entries)
                     options.shapes.push_back(parse_shape("--input-shape", entry, -1));
             },
-            "MXNet: shape of an input that the files do not tell, -1 for what is open; may be repeated")
-        ->type_name("NAME=-1x3x224x224")
+            "MXNet: shape of an input, -1 for what is open; may be repeated")
+        ->type_name("NAME=DIMS")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "base/inflate.h"
 #include "base/mapped_file.h"
-#include "data/gunzip.h"
 
 namespace kilter {
 namespace {

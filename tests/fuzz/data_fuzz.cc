@@ -1,7 +1,7 @@
 // libFuzzer target: any bytes, read as a file of samples, end in an Error or in samples. The first byte says which kind of file.
 #include <cstdlib>
 
-#include "data/gunzip.h"
+#include "base/inflate.h"
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/image_records.h"

@@ -158,9 +158,10 @@ def test_arrays_come_from_folders_npz_and_named_files(cli, tmp_path, fashion):
     for index, image in enumerate(images):
         np.save(tmp_path / "arrays" / f"{index}.npy", image)
     np.savez(tmp_path / "x.npz", image=images)
+    np.savez_compressed(tmp_path / "packed.npz", image=images)
     np.save(tmp_path / "x.npy", images)
     written = []
-    for data in ("arrays", "x.npz", "x.npy", "image=x.npy"):
+    for data in ("arrays", "x.npz", "packed.npz", "x.npy", "image=x.npy"):
         done = cli("quantize", MODEL, "--data", data, "-o", "q.onnx")
         assert done.status == 0, done.err
         written.append((tmp_path / "q.onnx").read_bytes())
@@ -174,9 +175,17 @@ def test_damaged_npz_files_are_named(cli, tmp_path):
         (tmp_path / "x.npz").write_bytes(content[:length])
         done = cli("quantize", MODEL, "--data", "x.npz", "-o", "q.onnx")
         assert (done.status, "x.npz" in done.err) == (1, True)
-    np.savez_compressed(tmp_path / "x.npz", image=np.zeros((2, 1, 28, 28), np.float32))
-    done = cli("quantize", MODEL, "--data", "x.npz", "-o", "q.onnx")
-    assert (done.status, "compressed" in done.err) == (1, True)
+
+
+def test_damage_inside_packed_arrays_is_found(cli, tmp_path, fashion):
+    np.savez_compressed(tmp_path / "x.npz", image=fashion[1][:8])
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    for place in range(200, len(content) // 2, len(content) // 10):
+        content[place] ^= 0x55
+        (tmp_path / "x.npz").write_bytes(content)
+        content[place] ^= 0x55
+        done = cli("quantize", MODEL, "--data", "x.npz", "-o", "q.onnx")
+        assert (done.status, "x.npz" in done.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ struct QuantizeReport {
     std::vector<OperatorReport> operators;
     std::vector<ValueReport> values;
     std::vector<std::pair<std::string, Range>> seen;  // extremes of every calibrated value, quantized or not
-    std::vector<std::string> notes;            // what recipes did
-    size_t bytes_before = 0, bytes_after = 0;  // of constants
+    std::vector<std::string> notes;                   // what recipes did
+    size_t bytes_before = 0, bytes_after = 0;         // of constants
     std::string text() const;
 };
 

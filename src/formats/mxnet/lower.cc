@@ -43,9 +43,11 @@ Model lower(const Symbol& symbol, const NamedArrays& given, const ReadOptions& o
     if (symbol.version > 0)
         model.producer_version =
             fmt::format("{}.{}.{}", symbol.version / 10000, symbol.version / 100 % 100, symbol.version % 100);
-    for (const auto& [name, type] : options.inputs) {
-        const auto is_named = [&](const SymbolNode& node) { return node.is_variable() && node.name == name; };
-        require(std::ranges::any_of(symbol.nodes, is_named), "the symbol has no input '{}'", name);
+    for (const auto& input : options.inputs) {
+        const auto is_named = [&](const SymbolNode& node) {
+            return node.is_variable() && node.name == input.first;
+        };
+        require(std::ranges::any_of(symbol.nodes, is_named), "the symbol has no input '{}'", input.first);
     }
     Lowering lowering(graph);
     const std::vector<size_t> counts = outputs_read(symbol);

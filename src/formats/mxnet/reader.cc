@@ -66,7 +66,8 @@ Files find_files(const fs::path& path) {
     Files files{prefix + std::string(kSymbolEnd), name.ends_with(kParamsEnd) ? path : last_params(prefix)};
     if (files.params.empty() && is_there(prefix + std::string(kParamsEnd)))
         files.params = prefix + std::string(kParamsEnd);
-    require(is_there(files.symbol), "{}: no such file: an MXNet model needs its symbol", files.symbol.string());
+    require(is_there(files.symbol), "{}: no such file: an MXNet model needs its symbol",
+            files.symbol.string());
     if (files.params.empty())
         throw Error(fmt::format("{}: there are no parameters beside it", files.symbol.string()),
                     fmt::format("expected {}-0000.params", prefix));

@@ -95,7 +95,8 @@ void Fields::append_reals(std::vector<float>& values) {
 }
 
 std::string_view Fields::fixed(size_t width) {
-    static_assert(std::endian::native == std::endian::little, "protobuf data is little-endian and used in place");
+    static_assert(std::endian::native == std::endian::little,
+                  "protobuf data is little-endian and used in place");
     const auto single = width == 4 ? pbf_wire_type::fixed32 : pbf_wire_type::fixed64;
     if (reader_.has_wire_type(single)) {
         const char* data = reader_.data().data();

@@ -23,9 +23,7 @@ void Message::integer(uint32_t field, int64_t value) {
     varint(value);
 }
 
-void Message::varint(int64_t value) {
-    protozero::add_varint_to_buffer(&text_, static_cast<uint64_t>(value));
-}
+void Message::varint(int64_t value) { protozero::add_varint_to_buffer(&text_, static_cast<uint64_t>(value)); }
 
 void Message::real(uint32_t field, float value) {
     tag(field, static_cast<uint32_t>(pbf_wire_type::fixed32));

@@ -2,41 +2,21 @@
 // one file; a rule sees the node through this class.
 #pragma once
 
-#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "base/fail.h"
+#include "formats/graph_builder.h"
 #include "formats/tensorflow/tf_graph.h"
-#include "kilter/graph/graph.h"
-#include "ops/infer.h"
 
 namespace kilter::tensorflow {
 
-//! Why a node has no meaning for kilter: it stays opaque.
-class NotLowered : public Error {
+class Lowering : public GraphBuilder {
   public:
-    using Error::Error;
-};
-
-template <class... Args>
-[[noreturn]] void not_lowered(fmt::format_string<Args...> format, Args&&... args) {
-    throw NotLowered(fmt::format(format, std::forward<Args>(args)...));
-}
-
-using Ints = std::vector<int64_t>;
-
-//! {{"axis", int64_t{1}}, …} as Attributes.
-Attributes attributes_of(std::initializer_list<std::pair<std::string_view, AttributeValue>> entries);
-
-class Lowering {
-  public:
-    Lowering(const TfGraph& source, Graph& graph) : source_(source), graph_(graph), infer_(graph) {}
+    Lowering(const TfGraph& source, Graph& graph) : GraphBuilder(graph), source_(source) {}
 
     // Driving it: rules do not use these.
     Value* find(const TfInput& input) const;  // null when it is not lowered (or is what a loop feeds back)
@@ -55,36 +35,12 @@ class Lowering {
     std::span<Value* const> inputs() const { return inputs_; }
     //! Element type that an attribute names; gives up when kilter has no such type.
     DType dtype(std::string_view attribute = "T") const;
-    //! Rank and dimensions; these give up when they are not known.
-    int rank(const Value* value) const;
-    const Dims& dims(const Value* value) const;
-    //! Contents of a constant; null when it is not constant.
-    const Tensor* constant(const Value* value) const { return graph_.constant(value); }
     //! Contents of a constant of integers; gives up when it is not constant.
-    Ints ints(size_t index) const;
-    std::optional<Dims> shape_data(const Value* value) const { return infer_.shape_data(value); }
+    Ints ints(size_t index) const { return GraphBuilder::ints(input(index)); }
 
     // What it becomes.
-    //! Adds an operator, infers its types, and computes it right away when it is small and constant.
-    Value* emit(std::string_view op, std::vector<Value*> inputs, Attributes attributes = {});
-    std::vector<Value*> emit_many(std::string_view op, std::vector<Value*> inputs, size_t outputs,
-                                  Attributes attributes = {});
-    Value* add_constant(Tensor tensor);
-    Value* add_ints(const Ints& values) {
-        return add_constant(Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, values));
-    }
-    Value* add_scalar(double value, DType dtype) { return add_constant(Tensor::filled(dtype, {}, value)); }
-    Value* cast(Value* value, DType dtype);
-    //! As the shapes and indices of ONNX are: 64-bit.
-    Value* as_int64(Value* value);
     //! A shape, size or index as int32 or int64 by the attribute; i32 when absent.
     Value* as_index(Value* value, std::string_view attribute);
-    Value* transpose(Value* value, const Ints& perm);
-    //! Between the layout of TensorFlow and that of ONNX, for any number of spatial axes.
-    Value* channels_first(Value* value, int rank = 4);
-    Value* channels_last(Value* value, int rank = 4);
-    Value* reshape(Value* value, const Ints& shape);
-    Value* unsqueeze(Value* value, const Ints& axes);
     //! The operator that makes `value` is the one users know by the node's name, or by that of another one whose work
     //! it does.
     void name_main(Value* value, std::string_view name = {});
@@ -93,24 +49,17 @@ class Lowering {
     //! Does anybody read that output?
     bool is_read(int port) const { return port < ports_; }
 
-    Graph& graph() { return graph_; }
     const TfGraph& source() const { return source_; }
 
   private:
     void make_opaque(const std::string& reason);
-    void fold_small(Node& made);
 
     const TfGraph& source_;
-    Graph& graph_;
-    NodeInference infer_;
     std::map<std::pair<std::string, int>, Value*> values_;
     std::unordered_set<const Value*> named_;  // have the name of a node already
-    std::map<std::pair<const Value*, Ints>, Value*> transposed_;
-    std::unordered_map<const Value*, Value*> wide_;  // what as_int64 made
     const TfNode* node_ = nullptr;
     std::vector<Value*> inputs_;
     std::vector<Value*> outputs_;  // by port
-    std::vector<Node*> made_;
     Node* main_ = nullptr;
     std::string main_name_;
     int ports_ = 0;

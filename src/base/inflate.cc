@@ -1,4 +1,4 @@
-#include "data/gunzip.h"
+#include "base/inflate.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,17 +8,17 @@
 #include "base/fail.h"
 
 namespace kilter {
+namespace {
 
-bool is_gzip(std::span<const std::byte> bytes) {
-    return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
-}
+// How zlib is told what surrounds the data.
+constexpr int kGzipOnly = 16 + MAX_WBITS;
+constexpr int kNothing = -MAX_WBITS;
 
-std::vector<std::byte> gunzip(std::span<const std::byte> bytes, size_t most) {
-    constexpr int kGzipOnly = 16 + MAX_WBITS;
+std::vector<std::byte> unpack(std::span<const std::byte> bytes, size_t most, int surroundings) {
     require(bytes.size() <= std::numeric_limits<uInt>::max(), "a packed file of {} bytes is too large",
             bytes.size());
     z_stream stream{};
-    require(inflateInit2(&stream, kGzipOnly) == Z_OK, "out of memory");
+    require(inflateInit2(&stream, surroundings) == Z_OK, "out of memory");
     struct Release {
         z_stream* stream;
         ~Release() { inflateEnd(stream); }
@@ -35,7 +35,7 @@ std::vector<std::byte> gunzip(std::span<const std::byte> bytes, size_t most) {
         const int status = inflate(&stream, Z_NO_FLUSH);
         done += room - stream.avail_out;
         if (status == Z_STREAM_END) break;
-        require(status == Z_OK || status == Z_BUF_ERROR, "damaged gzip data: {}",
+        require(status == Z_OK || status == Z_BUF_ERROR, "damaged data: {}",
                 stream.msg ? stream.msg : "no more is known");
         if (stream.avail_out > 0) fail("the packed file is truncated");
         require(result.size() < most, "it unpacks to more than {} bytes", most);
@@ -43,6 +43,24 @@ std::vector<std::byte> gunzip(std::span<const std::byte> bytes, size_t most) {
     }
     result.resize(done);
     return result;
+}
+
+}  // namespace
+
+bool is_gzip(std::span<const std::byte> bytes) {
+    return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
+}
+
+std::vector<std::byte> gunzip(std::span<const std::byte> bytes, size_t most) {
+    return unpack(bytes, most, kGzipOnly);
+}
+
+std::vector<std::byte> inflate_raw(std::span<const std::byte> bytes, size_t most) {
+    return unpack(bytes, most, kNothing);
+}
+
+uint32_t zip_checksum(std::span<const std::byte> bytes) {
+    return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace kilter
