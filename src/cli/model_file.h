@@ -12,12 +12,10 @@ namespace kilter::cli {
 inline constexpr const char* kModelFile = "ONNX file, TensorFlow graph or SavedModel folder, MXNet symbol";
 
 //! What --help says about the file to write.
-inline constexpr const char* kOutputFile = "ONNX file to write, or MXNet's PREFIX-symbol.json";
-of an MXNet model also PREFIX - symbol.json ";
+inline constexpr const char* kOutputFile = "ONNX file to write, or PREFIX-symbol.json for MXNet";
 
-                                //! --inputs, --outputs, --signature and --input-shape.
-                                void
-                                add_load_options(CLI::App& command, LoadOptions& options);
+//! --inputs, --outputs, --signature and --input-shape.
+void add_load_options(CLI::App& command, LoadOptions& options);
 
 //! The options that a file of this format has a use for, where several files share them.
 LoadOptions for_file(const std::string& path, const LoadOptions& options);
