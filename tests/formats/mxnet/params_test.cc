@@ -11,7 +11,10 @@ std::span<const std::byte> bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-NamedArrays parse(const std::string& text) { return read_params_bytes(bytes_of(text), nullptr); }
+NamedArrays parse(const std::string& text) {
+    const auto kept = std::make_shared<const std::string>(text);
+    return read_params_bytes(bytes_of(*kept), kept);
+}
 
 std::string error_of(const std::string& text) {
     try {
