@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "base/fail.h"
 
@@ -28,7 +29,7 @@ std::optional<int64_t> parse_integer(std::string_view text) {
     if (text.ends_with('L')) text.remove_suffix(1);
     if (const auto value = parse<int64_t>(text)) return value;
     const auto real = parse<double>(text);
-    if (real && *real == static_cast<double>(static_cast<int64_t>(*real))) return static_cast<int64_t>(*real);
+    if (real && std::fabs(*real) < 0x1p62 && *real == std::trunc(*real)) return static_cast<int64_t>(*real);
     return std::nullopt;
 }
 

@@ -32,7 +32,7 @@ Value* number(Lowering& l) {
     if (x->type.dtype == DType::undefined) not_lowered("the element type is not known");
     const double value = l.parameters().real("scalar", 1);
     // Whole numbers stay whole beside a float.
-    if (is_integer(x->type.dtype) && value != std::trunc(value))
+    if (is_integer(x->type.dtype) && (value != std::trunc(value) || std::fabs(value) >= 0x1p31))
         not_lowered("{} beside whole numbers", value);
     return l.scalar_like(value, x);
 }
