@@ -27,15 +27,7 @@ void logical(Lowering& l, std::string_view op) {
     l.result(l.cast(l.emit(op, {truth(l.input(0)), truth(l.input(1))}), l.input(0)->type.dtype));
 }
 
-Value* number(Lowering& l) {
-    const Value* x = l.input();
-    if (x->type.dtype == DType::undefined) not_lowered("the element type is not known");
-    const double value = l.parameters().real("scalar", 1);
-    // Whole numbers stay whole beside a float.
-    if (is_integer(x->type.dtype) && (value != std::trunc(value) || std::fabs(value) >= 0x1p31))
-        not_lowered("{} beside whole numbers", value);
-    return l.scalar_like(value, x);
-}
+Value* number(Lowering& l) { return l.scalar_like(l.parameters().real("scalar", 1), l.input()); }
 
 void with_number(Lowering& l, std::string_view op) { l.result(l.emit(op, {l.input(), number(l)})); }
 
@@ -121,7 +113,6 @@ void lower_identity(Lowering& l) { l.result(l.emit("Identity", {l.input()})); }
 // Numbers of the same shape.
 void fill_like(Lowering& l, double value) {
     Value* x = l.input();
-    if (x->type.dtype == DType::undefined) not_lowered("the element type is not known");
     l.result(l.emit("Expand", {l.scalar_like(value, x), l.shape_of(x)}));
 }
 

@@ -1,6 +1,7 @@
 #include "formats/mxnet/lower/lowering.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "formats/mxnet/lower.h"
@@ -73,6 +74,17 @@ int64_t Lowering::axis(int64_t axis, const Value* value) const {
     const int64_t found = axis + rank(value);
     if (found < 0) not_lowered("axis {} of rank {}", axis, rank(value));
     return found;
+}
+
+Value* Lowering::scalar_like(double number, const Value* value) {
+    const DType dtype = value->type.dtype;
+    if (dtype == DType::undefined) not_lowered("the element type of '{}' is not known", value->name());
+    if (is_integer(dtype)) {
+        const double limit = std::ldexp(1.0, bits(dtype) - (is_signed(dtype) ? 1 : 0));
+        if (!(number < limit && number >= (is_signed(dtype) ? -limit : 0.0)) || number != std::trunc(number))
+            not_lowered("{} is no {}", number, name(dtype));
+    }
+    return add_scalar(number, dtype);
 }
 
 void Lowering::name_main(Value* value) {

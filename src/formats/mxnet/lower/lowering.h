@@ -28,8 +28,8 @@ class Lowering : public GraphBuilder {
     std::span<Value* const> inputs() const { return inputs_; }
     //! An axis that may count from the end, as a number from 0; gives up when the rank is not known.
     int64_t axis(int64_t axis, const Value* value) const;
-    //! A number beside `value`, in its element type.
-    Value* scalar_like(double number, const Value* value) { return add_scalar(number, value->type.dtype); }
+    //! A number beside `value`, in its element type; gives up when it is not known, or the number does not fit it.
+    Value* scalar_like(double number, const Value* value);
     //! Dimensions of `value`, as a vector that is computed when the model runs.
     Value* shape_of(Value* value) { return emit("Shape", {value}); }
 
