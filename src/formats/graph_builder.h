@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +32,24 @@ using Ints = std::vector<int64_t>;
 
 //! {{"axis", int64_t{1}}, …} as Attributes.
 Attributes attributes_of(std::initializer_list<std::pair<std::string_view, AttributeValue>> entries);
+
+//! The rules of several families, by the operator they are for; `Rule` has the members `op` and `lower`.
+template <class Rule>
+class RuleTable {
+  public:
+    RuleTable(std::initializer_list<std::span<const Rule>> families) {
+        for (const std::span<const Rule>& family : families)
+            for (const Rule& rule : family) rules_.emplace(rule.op, rule.lower);
+    }
+    //! Null when there is no rule.
+    decltype(Rule::lower) find(std::string_view op) const {
+        const auto found = rules_.find(op);
+        return found == rules_.end() ? nullptr : found->second;
+    }
+
+  private:
+    std::unordered_map<std::string_view, decltype(Rule::lower)> rules_;
+};
 
 class GraphBuilder {
   public:

@@ -39,7 +39,7 @@ Model load_mxnet(const std::filesystem::path& path, const LoadOptions& options) 
         Dims dims;
         for (const int64_t dim : shape)
             dims.push_back(dim >= 0 ? Dim(dim) : dims.empty() ? Dim("batch") : Dim());
-        read.inputs.emplace_back(name, ValueType(DType::f32, std::move(dims)));
+        read.inputs.emplace_back(name, ValueType(DType::undefined, std::move(dims)));
     }
     return mxnet::read(path, read);
 }

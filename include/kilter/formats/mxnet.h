@@ -14,7 +14,8 @@
 namespace kilter::mxnet {
 
 struct ReadOptions {
-    //! What inputs are; those not named are what the symbol says, or what the first convolution tells about them.
+    //! What inputs are. What is not told, an element type for one, is what the symbol says; of shapes also what the first
+    //! convolution tells.
     std::vector<std::pair<std::string, ValueType>> inputs;
 };
 

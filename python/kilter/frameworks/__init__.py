@@ -77,7 +77,9 @@ def bridge_for(model: Any) -> Bridge | None:
     """A new bridge for this model; None when it belongs to no framework."""
     # MXNet's users hold a model as (symbol, arguments, states).
     known = model[0] if isinstance(model, tuple) and model else model
-    packages = {cls.__module__.partition(".")[0] for cls in type(known).__mro__}
+    # What a bridge made counts as the framework's.
+    modules = [cls.__module__.removeprefix("kilter.frameworks.") for cls in type(known).__mro__]
+    packages = {name.partition(".")[0] for name in modules}
     for package in _MODULES:
         if package in packages:
             bridge = module(package).Bridge

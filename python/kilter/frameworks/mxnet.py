@@ -23,6 +23,16 @@ def _prefix(folder: "tempfile.TemporaryDirectory[str]") -> Path:
     return Path(folder.name) / "model"
 
 
+def _converted(arrays: Mapping[str, Any], dtypes: Mapping[str, np.dtype]) -> dict[str, np.ndarray]:
+    """The inputs of a model as it takes them: MXNet's users give numbers of one type for those of another."""
+    found = {}
+    for name, array in arrays.items():
+        if name in dtypes:
+            array = array.asnumpy() if isinstance(array, mx.nd.NDArray) else np.asarray(array)
+            found[name] = array.astype(dtypes[name], copy=False)
+    return found
+
+
 def _is_checkpoint(model: Any) -> bool:
     """(symbol, arguments, auxiliary states), as mx.model.load_checkpoint returns them."""
     return isinstance(model, tuple) and len(model) == 3 and isinstance(model[0], mx.sym.Symbol)
@@ -38,15 +48,17 @@ class Bridge:
         return _is_checkpoint(model) or isinstance(model, mx.gluon.HybridBlock | Block)
 
     def __init__(self) -> None:
-        self._inputs: tuple[str, ...] = ()
+        self._inputs: tuple[
+            str, ...
+        ] = ()  # names of the arguments of a call; "" for what the model does without
+        self._dtypes: dict[str, np.dtype] = {}
         self._one_output = True
         self._source: tempfile.TemporaryDirectory[str] | None = None  # where the exported files are
 
     def load(self, model: Any, example: Any) -> engine.Model:
         """Exports the block; it is left as it is, but for having been called with the example."""
         if isinstance(model, Block):
-            self._inputs = tuple(port.name for port in model.model.inputs)
-            self._one_output = model.one_output
+            self.adopt(model, model.model)
             self._source = model.source
             return model.model
         arrays = self._arguments(example)
@@ -63,9 +75,14 @@ class Bridge:
         # Blocks may take more than the model needs: lengths, labels.
         shapes = {name: [-1, *array.shape[1:]] for name, array in zip(names, arrays, strict=False)}
         loaded = engine.load(prefix, shapes=shapes)
-        known = {port.name for port in loaded.inputs}
-        self._inputs = tuple(name if name in known else "" for name in names)
+        self._dtypes = {port.name: port.numpy_dtype for port in loaded.inputs}
+        self._inputs = tuple(name if name in self._dtypes else "" for name in names)
         return loaded
+
+    def adopt(self, model: Any, exported: engine.Model) -> None:
+        self._dtypes = {port.name: port.numpy_dtype for port in exported.inputs}
+        self._inputs = tuple(self._dtypes)
+        self._one_output = model.one_output if isinstance(model, Block) else len(exported.outputs) == 1
 
     def _export(self, block: Any, arrays: list[np.ndarray], prefix: Path) -> list[str]:
         active = getattr(block, "_active", True)
@@ -100,12 +117,12 @@ class Bridge:
         return item
 
     def feeds(self, item: Any) -> dict[str, np.ndarray]:
-        if isinstance(item, Mapping):
-            return {name: np.asarray(self.arrays(array)) for name, array in item.items()}
-        arrays = self._arguments(item)
-        if len(arrays) < len(self._inputs):
-            raise InputValueError(f"found {len(arrays)} inputs, the model has {len(self._inputs)}")
-        return {name: array for name, array in zip(self._inputs, arrays, strict=False) if name}
+        if not isinstance(item, Mapping):
+            arrays = self._arguments(item)
+            if len(arrays) < len(self._inputs):
+                raise InputValueError(f"found {len(arrays)} inputs, the model has {len(self._inputs)}")
+            item = dict(zip(self._inputs, arrays, strict=False))
+        return _converted(item, self._dtypes)
 
     def wrap(self, model: engine.Model, original: Any) -> "Block":
         return Block(model, self._inputs, self._one_output, self._source)
@@ -140,11 +157,10 @@ class Block:
 
     def forward(self, *arrays: Any) -> Any:
         """NDArrays in, NDArrays out."""
-        feeds = {
-            name: array.asnumpy() if isinstance(array, mx.nd.NDArray) else np.asarray(array)
-            for name, array in zip(self._inputs, arrays, strict=False)
-            if name
-        }
+        if len(arrays) < len(self._inputs):
+            raise InputTypeError(f"found {len(arrays)} arguments, the model takes {len(self._inputs)}")
+        dtypes = {port.name: port.numpy_dtype for port in self.model.inputs}
+        feeds = _converted(dict(zip(self._inputs, arrays, strict=False)), dtypes)
         results = [mx.nd.array(array, dtype=array.dtype) for array in self.model.run(feeds).values()]
         return results[0] if self.one_output else results
 
@@ -171,4 +187,6 @@ class Block:
         return self.model._session.export_mxnet(str(_prefix(self.source)), os.fspath(prefix))
 
     def __getattr__(self, name: str) -> Any:
+        if name == "model":  # not made yet: while it is copied
+            raise AttributeError(name)
         return getattr(self.model, name)

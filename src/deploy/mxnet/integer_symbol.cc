@@ -101,6 +101,8 @@ class Writer {
 
     Entry real(const Entry& entry) {
         if (source_.nodes[entry.node].is_variable()) return variable(entry);
+        if (const auto place = real_.find(entry.node); place != real_.end())
+            return {place->second, entry.index};
         Both& both = value(entry);
         if (!both.real) {
             require(both.bytes.has_value(), "'{}' is read before it is computed", name_of(entry));
@@ -142,9 +144,7 @@ class Writer {
     void write_real(size_t index) {
         SymbolNode node = source_.nodes[index];
         for (Entry& input : node.inputs) input = real(input);
-        const size_t place = add(std::move(node));
-        // Every output that somebody reads; the entries say which.
-        for (size_t output = 0; output < 64; ++output) values_[{index, output}].real = Entry{place, output};
+        real_[index] = add(std::move(node));
     }
 
     std::string why_not(const Group& group) {
@@ -331,7 +331,8 @@ class Writer {
     std::vector<Group> groups_;
     std::unordered_map<std::string, const Tensor*> arrays_;  // by plain name
     std::unordered_map<std::string, std::string> given_;     // plain name: the one in the file
-    std::map<std::pair<size_t, size_t>, Both> values_;       // by entry of the source
+    std::unordered_map<size_t, size_t> real_;           // nodes that are what they were: where they are now
+    std::map<std::pair<size_t, size_t>, Both> values_;  // of the others, by entry of the source
     std::unordered_map<std::string, size_t> variables_;
     std::unordered_map<std::string, std::array<Entry, 3>> quantized_;
     size_t convolutions_ = 0, products_ = 0;

@@ -66,10 +66,14 @@ Model lower(const Symbol& symbol, const NamedArrays& given, const ReadOptions& o
             } else if (is_label(symbol, i)) {
                 values[i] = {nullptr};
             } else {
+                ValueType type = input_type(symbol, i, arrays);
                 const auto told =
                     std::ranges::find(options.inputs, node.name, &std::pair<std::string, ValueType>::first);
-                values[i] = {graph.add_input(
-                    node.name, told != options.inputs.end() ? told->second : input_type(symbol, i, arrays))};
+                if (told != options.inputs.end()) {
+                    if (told->second.dtype != DType::undefined) type.dtype = told->second.dtype;
+                    if (told->second.shape) type.shape = told->second.shape;
+                }
+                values[i] = {graph.add_input(node.name, std::move(type))};
             }
             continue;
         }

@@ -2,28 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "formats/mxnet/lower.h"
 
 namespace kilter::mxnet {
-namespace {
-
-std::unordered_map<std::string_view, LowerFunction> all_rules() {
-    std::unordered_map<std::string_view, LowerFunction> rules;
-    for (const auto family : {attention_rules(), convolution_rules(), elementwise_rules(), indexing_rules(),
-                              normalization_rules(), pooling_rules(), product_rules(), reduction_rules(),
-                              resize_rules(), shape_rules()})
-        for (const LowerRule& rule : family) rules.emplace(rule.op, rule.lower);
-    return rules;
-}
-
-}  // namespace
 
 LowerFunction find_rule(std::string_view op) {
-    static const auto rules = all_rules();
-    const auto found = rules.find(op);
-    return found == rules.end() ? nullptr : found->second;
+    static const RuleTable<LowerRule> rules{
+        attention_rules(), convolution_rules(), elementwise_rules(), indexing_rules(), normalization_rules(),
+        pooling_rules(),   product_rules(),     reduction_rules(),   resize_rules(),   shape_rules()};
+    return rules.find(op);
 }
 
 std::vector<Value*> Lowering::lower(const SymbolNode& node, std::vector<Value*> inputs, size_t outputs) {

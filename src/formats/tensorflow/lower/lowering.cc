@@ -2,28 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 #include "formats/tensorflow/lower.h"
 
 namespace kilter::tensorflow {
-namespace {
-
-std::unordered_map<std::string_view, LowerFunction> all_rules() {
-    std::unordered_map<std::string_view, LowerFunction> rules;
-    for (const auto family :
-         {convolution_rules(), elementwise_rules(), flow_rules(), indexing_rules(), normalization_rules(),
-          pooling_rules(), product_rules(), reduction_rules(), resize_rules(), shape_rules(), space_rules()})
-        for (const LowerRule& rule : family) rules.emplace(rule.op, rule.lower);
-    return rules;
-}
-
-}  // namespace
 
 LowerFunction find_rule(std::string_view op) {
-    static const auto rules = all_rules();
-    const auto found = rules.find(op);
-    return found == rules.end() ? nullptr : found->second;
+    static const RuleTable<LowerRule> rules{convolution_rules(), elementwise_rules(),   flow_rules(),
+                                            indexing_rules(),    normalization_rules(), pooling_rules(),
+                                            product_rules(),     reduction_rules(),     resize_rules(),
+                                            shape_rules(),       space_rules()};
+    return rules.find(op);
 }
 
 Value* Lowering::find(const TfInput& input) const {
