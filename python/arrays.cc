@@ -85,6 +85,12 @@ std::vector<Tensor> to_tensors(const nb::list& inputs) {
     return tensors;
 }
 
+std::vector<Tensor> to_own_tensors(const nb::list& inputs) {
+    std::vector<Tensor> tensors = to_tensors(inputs);
+    for (Tensor& tensor : tensors) tensor = tensor.clone();
+    return tensors;
+}
+
 std::vector<Label> to_labels(const nb::list& labels) {
     std::vector<Label> result;
     for (const nb::handle item : labels) {
@@ -96,6 +102,13 @@ std::vector<Label> to_labels(const nb::list& labels) {
         }
         result.push_back(std::move(label));
     }
+    return result;
+}
+
+std::vector<Label> to_own_labels(const nb::list& labels) {
+    std::vector<Label> result = to_labels(labels);
+    for (Label& label : result)
+        for (auto& [name, tensor] : label) tensor = tensor.clone();
     return result;
 }
 

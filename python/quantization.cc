@@ -22,7 +22,7 @@ SampleSource source_of(const nb::callable& next) {
         const nb::gil_scoped_acquire gil;
         const nb::object inputs = next();
         if (inputs.is_none()) return std::nullopt;
-        return to_tensors(nb::cast<nb::list>(inputs));
+        return to_own_tensors(nb::cast<nb::list>(inputs));
     };
 }
 

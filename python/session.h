@@ -1,7 +1,10 @@
 // Session: a model as loaded, for save(), and the program made from it. ProgramSession: what runs, whoever owns it.
 #pragma once
 
+#include <algorithm>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 #include "arrays.h"
 #include "kilter/base/error.h"
@@ -25,17 +28,27 @@ class ProgramSession {
                         "kilter.recover builds the model of any trial again");
         return *program_;
     }
-    void take_back() { program_ = nullptr; }
+    //! Waits for runs that other threads have begun.
+    void take_back() {
+        const nb::gil_scoped_release unlocked;
+        const std::unique_lock lock(lent_);
+        program_ = nullptr;
+    }
 
     nb::list run(const nb::list& inputs) const {
-        const Program& program = this->program();
         std::vector<Tensor> tensors = to_tensors(inputs);
         std::vector<Tensor> outputs;
         {
             const nb::gil_scoped_release unlocked;
-            outputs = program.run(tensors);
+            const std::shared_lock lock(lent_);
+            outputs = program().run(tensors);
             tensors.clear();
         }
+        // One value may be several outputs: whoever writes into one of them does not expect to change another.
+        for (auto output = outputs.begin(); output != outputs.end(); ++output)
+            if (std::any_of(outputs.begin(), output,
+                            [&](const Tensor& earlier) { return share(earlier, *output); }))
+                *output = output->clone();
         nb::list list;
         for (Tensor& output : outputs) list.append(to_python(std::move(output)));
         return list;
@@ -44,6 +57,7 @@ class ProgramSession {
     BenchResult bench(int64_t batch, const std::map<std::string, Shape>& shapes, int instances,
                       double seconds, int64_t iterations) const {
         const nb::gil_scoped_release unlocked;
+        const std::shared_lock lock(lent_);
         const auto resolved = resolve_shapes(program().inputs(), {batch, shapes});
         const std::vector<Tensor> inputs = made_up_inputs(program().inputs(), resolved);
         return kilter::bench(program(), inputs, {instances, seconds, iterations, {}});
@@ -51,6 +65,7 @@ class ProgramSession {
 
     std::vector<StepReport> profile(int64_t batch, const std::map<std::string, Shape>& shapes) const {
         const nb::gil_scoped_release unlocked;
+        const std::shared_lock lock(lent_);
         const auto resolved = resolve_shapes(program().inputs(), {batch, shapes});
         return program().profile(made_up_inputs(program().inputs(), resolved));
     }
@@ -61,6 +76,7 @@ class ProgramSession {
         std::vector<std::pair<std::string, Tensor>> results;
         {
             const nb::gil_scoped_release unlocked;
+            const std::shared_lock lock(lent_);
             results = operator_results(program(), tensors);
         }
         nb::list list;
@@ -69,7 +85,14 @@ class ProgramSession {
     }
 
   private:
+    static bool share(const Tensor& a, const Tensor& b) {
+        const bool texts =
+            a.dtype() == DType::string || a.dtype() == DType::sequence || a.dtype() == DType::nothing;
+        return !texts && a.dtype() == b.dtype() && a.size() > 0 && a.raw() == b.raw();
+    }
+
     const Program* program_;
+    mutable std::shared_mutex lent_;  // held by runs
 };
 
 class Session : public ProgramSession {

@@ -38,7 +38,7 @@ nb::dict convert(const std::string& input_graph, const std::string& output_graph
             const nb::gil_scoped_acquire gil;
             const nb::object batch = (*samples)();
             if (batch.is_none()) return std::nullopt;
-            return to_tensors(nb::cast<nb::list>(batch));
+            return to_own_tensors(nb::cast<nb::list>(batch));
         };
     if (progress)
         options.progress = [&progress](const std::string& what) {

@@ -73,7 +73,8 @@ std::function<BatchSource()> batches_from(const nb::callable& open) {
             const nb::object item = (*next)();
             if (item.is_none()) return std::nullopt;
             const auto pair = nb::cast<nb::tuple>(item);
-            return Batch{to_tensors(nb::cast<nb::list>(pair[0])), to_labels(nb::cast<nb::list>(pair[1]))};
+            return Batch{to_own_tensors(nb::cast<nb::list>(pair[0])),
+                         to_own_labels(nb::cast<nb::list>(pair[1]))};
         };
     };
 }

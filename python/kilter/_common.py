@@ -6,6 +6,7 @@
 """
 
 import os
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -90,7 +91,8 @@ class DataLoader:
     """Batches of a dataset: anything that can be indexed or iterated, whose samples are (input, label) or other tuples.
 
     Samples are stacked unless `collate_fn` makes a batch of a list of them. `last_batch`: rollover keeps a last batch that is
-    not full, discard drops it. `sampler` yields indices, `batch_sampler` lists of indices.
+    not full, discard drops it. `sampler` yields indices, `batch_sampler` lists of indices. `shuffle` mixes samples that can be indexed,
+    in the same way every time.
     """
 
     def __init__(
@@ -118,9 +120,13 @@ class DataLoader:
             raise InputTypeError(
                 "samplers choose samples by index: the dataset must be one that can be indexed"
             )
+        if shuffle and not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+            raise InputTypeError("only a dataset that has a length and can be indexed can be shuffled")
+        if shuffle and (sampler is not None or batch_sampler is not None):
+            raise InputValueError("a sampler says the order of samples: shuffle does not go with it")
         self.dataset, self.batch_size, self.collate_fn = dataset, batch_size, collate_fn or stack
         self.last_batch, self.sampler, self.batch_sampler = last_batch, sampler, batch_sampler
-        # Samples are Python objects made by Python code: workers would not help, and order is kept for repeatable results.
+        # Samples are Python objects made by Python code: workers would not help.
         self.num_workers, self.pin_memory, self.shuffle, self.distributed = (
             num_workers,
             pin_memory,
@@ -158,6 +164,10 @@ class DataLoader:
     def _samples(self) -> Iterator[Any]:
         if self.sampler is not None:
             return (self.dataset[index] for index in self.sampler)
+        if self.shuffle:
+            order = list(range(len(self.dataset)))
+            random.Random(1978).shuffle(order)
+            return (self.dataset[index] for index in order)
         if hasattr(self.dataset, "__iter__"):
             return iter(self.dataset)
         if hasattr(self.dataset, "__len__"):

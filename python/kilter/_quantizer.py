@@ -1,5 +1,6 @@
 """The tuning job behind both generations of quantizers: what they were told, brought to `kilter.tune`."""
 
+import copy
 import logging
 import os
 import shutil
@@ -14,7 +15,7 @@ from typing import Any
 from . import _kilter, metrics
 from ._common import Metric, Model, Postprocess, TunedModel, check_metric, stack
 from .arrays import from_native
-from .batches import begin, label_list, named, repeatable
+from .batches import begin, first_batches, label_list, named, repeatable
 from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
@@ -49,17 +50,11 @@ class Study:
     def __init__(self, best: TunedModel, result: Result):
         #: The model that was returned.
         self.best_qmodel = best
-        self.baseline = _pair(result.baseline)
-        self.best_tune_result = _pair(result.best)
-        self.last_tune_result = _pair(result.trials[-1])
+        self.baseline = result.baseline.pair
+        self.best_tune_result = result.best.pair
+        self.last_tune_result = result.trials[-1].pair
         #: Accuracy and seconds of every trial.
-        self.tuning_history = [_pair(trial) for trial in result.trials]
-
-
-def _pair(outcome: Outcome) -> tuple[float | list[float], list[float]]:
-    """(accuracy, [seconds]): how the old tools write a result."""
-    accuracy = list(outcome.accuracy)
-    return accuracy[0] if len(accuracy) == 1 else accuracy, [outcome.seconds]
+        self.tuning_history = [trial.pair for trial in result.trials]
 
 
 class Job:
@@ -122,7 +117,9 @@ class Job:
         if told.eval_func is not None:
             return {"evaluate": told.eval_func, "higher_is_better": higher}
         samples = told.evaluation is not None or conf.accuracy.dataloader is not None
-        data = {} if told.evaluation is None else {"data": told.evaluation}
+        data = {}
+        if told.evaluation is not None:
+            data["data"] = first_batches(told.evaluation, conf.accuracy.iteration)
         metric = metric_of(told.metric)
         if not samples and metric is None and not conf.accuracy.metrics:
             logger.warning(
@@ -286,26 +283,31 @@ def named_metric(given: Mapping[str, Any]) -> metrics.Metric:
     return metrics.Metric(name, k=settings)
 
 
-class _Recorder(Engine):
-    """An FP32 model that remembers what it was fed."""
+class _Recorder:
+    """The session of an FP32 model, which remembers what it was fed, whoever feeds it."""
 
     def __init__(self, model: Engine, samples: int):
-        super().__init__(model._session)
-        self.fed: list[dict[str, Any]] = []
+        self._session: Any = model._session
+        self._names = [port.name for port in model.inputs]
         self._left = samples
+        self.fed: list[dict[str, Any]] = []
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, inputs: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         if self._left > 0:
-            self.fed.append(dict(inputs))
-            shapes = [getattr(array, "shape", ()) for array in inputs.values()]
+            arrays = [copy.deepcopy(from_native(native)) for native in inputs]
+            self.fed.append(dict(zip(self._names, arrays, strict=True)))
+            shapes = [getattr(array, "shape", ()) for array in arrays]
             self._left -= shapes[0][0] if shapes and shapes[0] else 1
-        return super().run(inputs)
+        return self._session.run(inputs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
 
 def _fed(model: Opened, function: Callable[[Any], Any], samples: int) -> list[dict[str, Any]]:
     """What a calibration function of the user's runs the model on."""
     recorder = _Recorder(model.model, samples)
-    function(model.wrap(recorder))
+    function(model.wrap(Engine(recorder)))
     if not recorder.fed:
         raise InputValueError(
             "q_func ran the model on nothing that could be seen: give a calibration data loader instead"
@@ -351,5 +353,5 @@ def _put_aside(path: Path) -> None:
 
 
 def _study_files(path: Path) -> Iterator[Path]:
-    for pattern in ("study.journal", "*.kstats", "*.onnx", "deploy.yaml"):
+    for pattern in ("study.journal", "*.kstats", "best.onnx", "fp32.onnx", "deploy.yaml"):
         yield from path.glob(pattern)

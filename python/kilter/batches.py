@@ -4,7 +4,9 @@ A data loader is any iterable: PyTorch's, Gluon's, lists, generators. An item is
 Inputs are one array, a list of arrays in the order of the model's inputs, or a mapping of their names to arrays.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,10 +49,31 @@ class Replay:
                 position += 1
                 yield self._kept[position - 1]
             for item in self._iterator:
-                self._kept.append(item)
+                self._kept.append(_copied(item))
                 break
             else:
                 return
+
+
+def _copied(item: Any) -> Any:
+    """Loaders may fill the same arrays again and again."""
+    try:
+        return copy.deepcopy(item)
+    except Exception:  # files, tensors with a history: they stay what they are
+        return item
+
+
+def first_batches(data: Iterable[Any], count: int) -> Iterable[Any]:
+    """The first of them, every time; all of them when `count` is negative."""
+    return data if count < 0 else _First(data, count)
+
+
+class _First:
+    def __init__(self, data: Iterable[Any], count: int):
+        self._data, self._count = data, count
+
+    def __iter__(self) -> Iterator[Any]:
+        return islice(begin(self._data), self._count)
 
 
 def repeatable(data: Iterable[Any]) -> Iterable[Any]:

@@ -44,6 +44,12 @@ class Outcome:
     memory: int
     seconds: float
 
+    @property
+    def pair(self) -> tuple[float | list[float], list[float]]:
+        """(accuracy, [seconds]): how the old tools write a result."""
+        accuracy = list(self.accuracy)
+        return accuracy[0] if len(accuracy) == 1 else accuracy, [self.seconds]
+
 
 @dataclass(frozen=True)
 class Candidate:

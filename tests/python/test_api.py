@@ -280,3 +280,51 @@ import kilter
 assert state() == before, (before, state())
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_outputs_that_are_one_value_have_memory_of_their_own():
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Identity", ["a"], ["b"])],
+        "twice",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "ab"],
+    )
+    model = kilter.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    outputs = model.run({"x": np.ones(3, np.float32)})
+    outputs["a"][:] = 7
+    assert outputs["b"].tolist() == [1, 1, 1]
+
+
+def test_a_model_lent_for_an_evaluation_outlives_runs_of_other_threads(tmp_path):
+    """A thread that an evaluation function leaves behind ends its run, and only then hears that the model is gone."""
+    rng = np.random.default_rng(0)
+    batch = rng.random((64, 256), dtype=np.float32)
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [256, 256], rng.random(256 * 256, dtype=np.float32))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 256])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 256])],
+        [weights],
+    )
+    ended = []
+
+    def forever(model):
+        try:
+            while True:
+                model(batch)
+        except kilter.Error as error:
+            ended.append(str(error))
+
+    def evaluate(model):
+        thread = threading.Thread(target=forever, args=(model,))
+        thread.start()
+        threads.append(thread)
+        return 1.0
+
+    threads = []
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    kilter.tune(model.SerializeToString(), [batch], evaluate=evaluate, max_trials=2)
+    for thread in threads:
+        thread.join()
+    assert len(ended) == len(threads) >= 2 and all("lent" in text for text in ended)

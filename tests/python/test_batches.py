@@ -159,3 +159,31 @@ def test_results_of_operators_can_be_looked_at():
     for operator in on_integers:
         error = np.abs(seen[operator] - quantized[operator]).max()
         assert error == pytest.approx(drifts[operator].max_error, rel=1e-4), operator
+
+
+def refilled(study):
+    """A loader that fills the same two arrays for every batch."""
+    images, labels = np.empty_like(study.images[:20]), np.empty_like(study.labels[:20])
+
+    class Loader:
+        def __iter__(self):
+            for first in range(0, len(study.images), 20):
+                images[:] = study.images[first : first + 20]
+                labels[:] = study.labels[first : first + 20]
+                yield images, labels
+
+    return Loader()
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["again", "once"])
+def test_a_loader_may_fill_its_arrays_anew(study, once):
+    path = study.folder / "model.onnx"
+    quick = {"max_trials": 1, "max_loss": "abs:1", "objective": "modelsize"}
+    expected = kilter.tune(path, metric="topk", data=batches(study), **quick)
+    data = iter(refilled(study)) if once else refilled(study)
+    found = kilter.tune(path, metric="topk", data=data, **quick)
+    assert found.baseline.accuracy == expected.baseline.accuracy
+    assert found.best.accuracy == expected.best.accuracy
+    images = [images for images, _ in batches(study)]
+    ranges = kilter.quantize(path, images).plan
+    assert kilter.quantize(path, (images for images, _ in refilled(study))).plan == ranges

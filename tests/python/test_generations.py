@@ -454,3 +454,44 @@ def test_an_objective_may_be_set(study, path):
     quantizer.objective = "modelsize"
     best = quantizer().result.best
     assert best.objective == pytest.approx(best.bytes / quantizer.result.baseline.bytes)
+
+
+def test_only_so_many_batches_are_evaluated(study, path):
+    seen = []
+
+    def counted():
+        for pair in pairs(study):
+            seen.append(len(pair[1]))
+            yield pair
+
+    class Counted:
+        def __iter__(self):
+            return counted()
+
+    quantizer = kilter.experimental.Quantization(
+        QUICK | {"evaluation": {"accuracy": {"metric": {"topk": 1}, "iteration": 2}}}
+    )
+    quantizer.model, quantizer.calib_dataloader, quantizer.eval_dataloader = path, Loader(study), Counted()
+    assert quantizer.fit().result.baseline.samples == 40
+
+
+def test_files_of_the_user_stay_in_his_workspace(study, path, tmp_path):
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "mine.onnx").write_bytes(b"mine")
+    conf = {"tuning": QUICK["tuning"] | {"workspace": {"path": str(workspace)}}}
+    for _ in range(2):
+        quantizer = kilter.experimental.Quantization(conf)
+        quantizer.model, quantizer.calib_dataloader = path, Loader(study)
+        quantizer.eval_func = accuracy_on(study)
+        quantizer.fit()
+    assert (workspace / "mine.onnx").read_bytes() == b"mine"
+    assert (workspace / "earlier-1" / "study.journal").exists()
+
+
+def test_loaders_shuffle_alike_every_time():
+    loader = common.DataLoader(list(range(20)), batch_size=20, shuffle=True)
+    first, second = (next(iter(loader)).tolist() for _ in range(2))
+    assert first == second != sorted(first) == list(range(20))
+    with pytest.raises(kilter.InputTypeError, match="can be shuffled"):
+        common.DataLoader(iter([1, 2]), shuffle=True)

@@ -53,7 +53,11 @@ def load_embeddings(model: BlendCNN, path: Path) -> None:
         (ours.norm.weight, "LayerNorm.weight"),
         (ours.norm.bias, "LayerNorm.bias"),
     ):
-        theirs = found.get(f"embeddings.{name}", found.get(f"embeddings.{name}".replace("weight", "gamma")))
+        # Checkpoints that were converted from TensorFlow's have its names.
+        older = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
+        theirs = found.get(f"embeddings.{name}", found.get(f"embeddings.{older}"))
         if theirs is None or theirs.shape != tensor.shape:
             shape = "nothing" if theirs is None else list(theirs.shape)
             raise SystemExit(

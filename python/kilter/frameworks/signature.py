@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +62,7 @@ class Signature:
             bound = self._python.bind(*args, **kwargs)
         except TypeError as error:
             raise InputValueError(f"the model is called with {self._python}: {error}") from None
-        leaves, found = take_apart(given_arguments(bound), is_tensor)
+        leaves, found = take_apart(_arranged(given_arguments(bound), self.arguments), is_tensor)
         if not _alike(found, self.arguments):
             raise InputValueError(
                 f"the model was exported for the arguments {_text(self.arguments)}, found {_text(found)}"
@@ -105,21 +105,47 @@ class Signature:
 
 def describe_parameters(python: inspect.Signature) -> tuple[tuple[str, str, Any], ...]:
     """For `Signature.parameters`."""
-    plain = (bool, int, float, str)
     return tuple(
-        (name, parameter.kind.name, parameter.default if isinstance(parameter.default, plain) else None)
+        (name, parameter.kind.name, parameter.default if _plain(parameter.default) else None)
         for name, parameter in python.parameters.items()
     )
 
 
 def given_arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """By parameter, with defaults; what is None or empty counts as not given."""
-    bound.apply_defaults()
-    return {name: value for name, value in bound.arguments.items() if value is not None and not _empty(value)}
+    """By parameter. What is None, empty or the default counts as not given: the original has it from its declaration."""
+    defaults = {name: parameter.default for name, parameter in bound.signature.parameters.items()}
+    return {
+        name: value
+        for name, value in bound.arguments.items()
+        if not (value is None or value is defaults[name] or _empty(value) or _same(value, defaults[name]))
+    }
+
+
+def _plain(value: Any) -> bool:
+    """Can JSON hold it?"""
+    if isinstance(value, list | tuple):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _same(value: Any, default: Any) -> bool:
+    if not _plain(value) or not _plain(default):
+        return False
+    both = isinstance(value, list | tuple) and isinstance(default, list | tuple)
+    return list(value) == list(default) if both else type(value) is type(default) and value == default
 
 
 def _empty(value: Any) -> bool:
     return isinstance(value, tuple | dict) and len(value) == 0
+
+
+def _arranged(value: Any, expected: Structure) -> Any:
+    """The same with named things in the expected order: it does not matter how a call has them."""
+    if isinstance(value, Mapping) and isinstance(expected, dict) and "dict" in expected:
+        wanted = expected["dict"]
+        if set(value) == set(wanted):
+            return {name: _arranged(value[name], wanted[name]) for name in wanted}
+    return value
 
 
 def _alike(found: Structure, expected: Structure) -> bool:

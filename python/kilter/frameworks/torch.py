@@ -91,7 +91,7 @@ class Bridge:
             args, kwargs = self._call(with_tensors(inputs))
             with contextlib.suppress(InputValueError, InputTypeError):
                 self._signature.tensors(args, kwargs, is_tensor)
-                return inputs, labels
+                return with_tensors(inputs), labels
         return item, None  # `feeds` says what does not fit
 
     def _known_names(self, item: Any) -> tuple[Any, Any]:

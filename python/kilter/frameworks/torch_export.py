@@ -39,13 +39,21 @@ def export(
         if not outputs:
             raise InputTypeError("the model returns no tensor")
         signature = Signature(signature.parameters, arguments, structure)
-        failures = []
+        flat = _Flat(module, signature)
+        samples, refused = _sizes_open(flat, tensors)
+        failures, last = [], None
         for name, exporter in _exporters():
             try:
-                return _exported(exporter, _Flat(module, signature), tensors, signature), signature
+                model = _exported(exporter, flat, tensors, samples, signature)
+                break
             except Exception as error:
+                last = error
                 failures.append(f"{name}: {str(error).strip() or type(error).__name__}")
-        raise Error("PyTorch could not export the model to ONNX\n" + "\n".join(failures))
+        else:
+            raise Error("PyTorch could not export the model to ONNX\n" + "\n".join(failures)) from last
+    if refused is not None:
+        warnings.warn(f"the model takes batches of {tensors[0].shape[0]} only: {refused}", stacklevel=2)
+    return model, signature
 
 
 class _Flat(torch.nn.Module):
@@ -62,19 +70,32 @@ class _Flat(torch.nn.Module):
         return tuple(take_apart(self.module(*call.args, **call.kwargs), is_tensor)[0])
 
 
-def _exported(
-    exporter: Exporter, flat: _Flat, tensors: list[torch.Tensor], signature: Signature
-) -> engine.Model:
+def _sizes_open(flat: _Flat, tensors: list[torch.Tensor]) -> tuple[list[bool], Exception | None]:
+    """Which of them hold one entry for every sample; none, and why, when the module refuses another number of samples."""
     size = tensors[0].shape[0] if tensors[0].dim() > 0 else -1
     samples = [tensor.dim() > 0 and tensor.shape[0] == size for tensor in tensors]
-    doubled = [
+    try:
+        flat(*_doubled(tensors, samples))
+    except Exception as error:
+        return [False] * len(tensors), error
+    return samples, None
+
+
+def _doubled(tensors: list[torch.Tensor], samples: list[bool]) -> list[torch.Tensor]:
+    return [
         torch.cat([tensor, tensor]) if open_ else tensor
         for tensor, open_ in zip(tensors, samples, strict=True)
     ]
+
+
+def _exported(
+    exporter: Exporter, flat: _Flat, tensors: list[torch.Tensor], samples: list[bool], signature: Signature
+) -> engine.Model:
+    doubled = _doubled(tensors, samples)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         # Two samples at least: a dimension of one is taken for a constant.
-        shown = doubled if size == 1 else tensors
+        shown = doubled if tensors[0].shape[:1] == (1,) else tensors
         exporter(flat, shown, path, signature.inputs, _output_names(signature), samples)
         with path.open("ab") as file:
             file.write(_metadata(KEY, signature.json()))
@@ -104,7 +125,8 @@ def _check(model: engine.Model, flat: _Flat, signature: Signature, tensors: list
             ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
         if theirs.shape != ours.shape:
             raise Error(f"the exported model returns {name} as {theirs.shape}, the original as {ours.shape}")
-        tolerance = 1e-3 * float(np.max(np.abs(ours), initial=0)) + 1e-6 if ours.dtype.kind == "f" else 0
+        sizes = np.abs(ours[np.isfinite(ours)]) if ours.dtype.kind == "f" else ours[:0]
+        tolerance = 1e-3 * float(np.max(sizes, initial=0)) + 1e-6 if ours.dtype.kind == "f" else 0
         if not np.allclose(theirs, ours, rtol=0, atol=tolerance, equal_nan=True):
             raise Error(f"the exported model computes {name} differently than the original")
 

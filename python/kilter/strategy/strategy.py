@@ -21,7 +21,7 @@ import numpy as np
 
 from .._quantize import QuantizedModel, Stats, calibrate, quantize
 from ..errors import InputTypeError, InputValueError
-from ..search import Candidate, Operator, Outcome, Search, register_strategy
+from ..search import Candidate, Operator, Search, register_strategy
 
 __all__ = ["TuneStrategy", "strategy_registry"]
 
@@ -112,7 +112,7 @@ class TuneStrategy:
         self.opwise_tune_space = OrderedDict(
             (key, _values(options)) for key, options in self.opwise_tune_cfgs.items()
         )
-        self.baseline = _pair(search.baseline)
+        self.baseline = search.baseline.pair
         self.last_tune_result: Any = None
         self.best_tune_result: Any = None
 
@@ -126,9 +126,9 @@ class TuneStrategy:
             trial = self._search.evaluate(
                 self.adaptor.candidate(configuration), f"next_tune_cfg {number}", complete=True
             )
-            self.last_tune_result = _pair(trial)
+            self.last_tune_result = trial.pair
             if (best := self._search.best) is not None:
-                self.best_tune_result = _pair(best)
+                self.best_tune_result = best.pair
 
 
 class Adaptor:
@@ -210,11 +210,6 @@ def _rows(sample: Mapping[str, Any]) -> int:
 def _one_by_one(batch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for row in range(_rows(batch)):
         yield {name: np.asarray(array)[row : row + 1] for name, array in batch.items()}
-
-
-def _pair(outcome: Outcome) -> tuple[float | list[float], list[float]]:
-    accuracy = list(outcome.accuracy)
-    return accuracy[0] if len(accuracy) == 1 else accuracy, [outcome.seconds]
 
 
 _TO_OLD = {"f32": "fp32", "bf16": "bf16", "int8": "uint8"}

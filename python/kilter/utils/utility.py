@@ -22,5 +22,5 @@ def recover(fp32_model: Any, tuning_history_path: str | os.PathLike[str], num: i
     given = fp32_model.model if isinstance(fp32_model, Model) else fp32_model
     folder = study_folder(tuning_history_path)
     model = recover_trial(folder, num + 1, model=given)
-    quantized = model if isinstance(model, QuantizedModel) else recover_trial(folder, num + 1)
+    quantized = model if isinstance(model, QuantizedModel) else model.model
     return TunedModel(model, quantized)

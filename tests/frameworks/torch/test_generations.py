@@ -139,3 +139,63 @@ def test_benchmark(small, labelled, capsys):
     benchmark("accuracy")
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == printed[3] == "Batch size = 8" and printed[4] == "Accuracy is 1.0000"
+
+
+def test_a_calibration_function_feeds_the_module(small, labelled, images):
+    quantizer = Quantization("conf.yaml")
+    quantizer.model = small
+    quantizer.eval_dataloader = DataLoader(
+        TensorDataset(*labelled), batch_size=8
+    )  # shows what inputs look like
+    quantizer.eval_func = accuracy_on(labelled)
+    fed = []
+
+    def q_func(model):
+        with torch.no_grad():
+            for batch in images:
+                fed.append(batch.shape[0])
+                model(batch)
+
+    quantizer.q_func = q_func
+    assert quantizer.fit().met and sum(fed) == len(labelled[1])
+
+
+class Right:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.right = []
+
+    def update(self, predictions, labels):
+        self.right.append((np.asarray(predictions).argmax(1) == np.asarray(labels)).mean())
+
+    def result(self):
+        return float(np.mean(self.right))
+
+
+def test_a_metric_of_ones_own_over_samples_of_the_yaml(small, labelled):
+    np.save("images.npy", labelled[0].numpy())
+    np.save("labels.npy", labelled[1].numpy())
+    loader = {"batch_size": 8, "dataset": {"NumPy": {"root": "images.npy", "labels": "labels.npy"}}}
+    conf = {
+        "model": {"name": "small", "framework": "pytorch"},
+        "quantization": {"calibration": {"dataloader": loader}},
+        "evaluation": {"accuracy": {"metric": {"topk": 1}, "dataloader": loader}},
+    }
+    quantizer = Quantization(conf)
+    quantizer.model, quantizer.metric = small, common.Metric(Right)
+    assert quantizer.fit().result.baseline.accuracy == (1.0,)
+    benchmark = Benchmark(conf)
+    benchmark.model = small
+    benchmark("accuracy")
+    assert benchmark.results["accuracy"].accuracy == 1.0
+
+
+def test_batches_of_numpy_arrays_do(small, labelled):
+    samples = list(zip(labelled[0].numpy(), labelled[1].numpy(), strict=True))
+    quantizer = Quantization("conf.yaml")
+    loader = common.DataLoader(samples, batch_size=8)
+    quantizer.model, quantizer.calib_dataloader, quantizer.eval_dataloader = small, loader, loader
+    quantizer.metric = common.Metric(Right)
+    assert quantizer.fit().result.baseline.accuracy == (1.0,)

@@ -247,3 +247,65 @@ def test_stubs_and_fused_modules_are_accepted(small, images):
     plain = kilter.quantize(small, images)(images[0])
     assert torch.equal(kilter.quantize(stubbed, images)(images[0]), plain)
     assert agreement(kilter.quantize(fused, images)(images[0]), plain) > 0.999
+
+
+class Declared(nn.Module):
+    """With defaults that no file can hold, and one that it can."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, stretch=(1, 2), act=torch.relu, dtype=torch.float32, **more):
+        y = act(self.linear(x)).to(dtype) * stretch[1]
+        return y + more["bias"] - more["shift"] if more else y
+
+
+def test_defaults_of_any_kind():
+    torch.manual_seed(3)
+    module, batch = Declared().eval(), torch.randn(8, 4)
+    small = kilter.quantize(module, [batch])
+    for result in (small(batch), small(x=batch), small(batch, (1, 2)), small(batch, stretch=[1, 2])):
+        assert agreement(result, module(batch)) > 0.99
+    with pytest.raises(kilter.InputValueError, match="exported for the arguments"):
+        small(batch, (1, 3))
+
+
+def test_named_arguments_in_any_order():
+    torch.manual_seed(4)
+    module, batch = Declared().eval(), torch.randn(8, 4)
+    named = {"bias": torch.randn(8, 4), "shift": torch.randn(8, 4)}
+    small = kilter.quantize(module, [{"x": batch, **named}])
+    swapped = {"shift": named["shift"], "bias": named["bias"]}
+    assert torch.equal(small(batch, **named), small(batch, **swapped))
+    assert agreement(small(batch, **named), module(batch, **named)) > 0.99
+
+
+class OneSize(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.offsets = nn.Parameter(torch.randn(8, 4))
+
+    def forward(self, x):
+        return self.linear(x) + self.offsets
+
+
+def test_a_module_that_takes_one_size_of_batches_only():
+    torch.manual_seed(5)
+    module, batch = OneSize().eval(), torch.randn(8, 4)
+    with pytest.warns(UserWarning, match="batches of 8 only"):
+        small = kilter.quantize(module, [batch])
+    assert agreement(small(batch), module(batch).detach()) > 0.99
+
+
+def test_errors_of_exporters_are_kept():
+    class Broken(nn.Module):
+        def forward(self, x):
+            if torch.jit.is_tracing() or torch.compiler.is_exporting():
+                raise ValueError("not today")
+            return x * 2
+
+    with pytest.raises(kilter.Error, match="not today") as caught:
+        kilter.quantize(Broken(), [torch.randn(2, 3)])
+    assert caught.value.__cause__ is not None
