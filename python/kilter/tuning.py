@@ -286,12 +286,19 @@ def recover(
     """
     if number is not None and number < 1:
         raise InputValueError(f"trials count from 1, found {number}")
+    return recovered(workspace, number, model, threads)[0]
+
+
+def recovered(
+    workspace: str | os.PathLike[str], number: int | None, model: Source | None, threads: int = 0
+) -> tuple[Any, QuantizedModel]:
+    """What `recover` returns, and the model that runs in it."""
     exported = load(Path(workspace) / _EXPORTED) if (Path(workspace) / _EXPORTED).exists() else None
     source = open_model(model, None, exported=exported) if model is not None else None
     fp32 = source.model if source is not None else exported
     session = None if fp32 is None else fp32._session
     quantized = QuantizedModel(_kilter.recover(os.fspath(workspace), number or 0, session, threads))
-    return quantized if source is None else source.wrap(quantized)
+    return quantized if source is None else source.wrap(quantized), quantized
 
 
 def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,9 @@ import os
 from typing import Any
 
 from .._common import Model, TunedModel
-from .._quantize import QuantizedModel
 from .._quantizer import study_folder
 from ..errors import InputValueError
-from ..tuning import recover as recover_trial
+from ..tuning import recovered
 
 __all__ = ["recover"]
 
@@ -20,7 +19,4 @@ def recover(fp32_model: Any, tuning_history_path: str | os.PathLike[str], num: i
     if num < 0:
         raise InputValueError(f"trials count from 0 here, found {num}")
     given = fp32_model.model if isinstance(fp32_model, Model) else fp32_model
-    folder = study_folder(tuning_history_path)
-    model = recover_trial(folder, num + 1, model=given)
-    quantized = model if isinstance(model, QuantizedModel) else model.model
-    return TunedModel(model, quantized)
+    return TunedModel(*recovered(study_folder(tuning_history_path), num + 1, given))
