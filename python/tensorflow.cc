@@ -1,10 +1,15 @@
-// convert_graph for Python: the options as keyword arguments, the report as a dictionary.
+// TensorFlow's graphs for Python: convert_graph with its options and its report, and what is asked about files.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "formats/tensorflow/graph_def.h"
+#include "formats/tensorflow/lower.h"
+#include "formats/tensorflow/saved_model.h"
 #include "kilter/deploy/tensorflow.h"
+#include "kilter/formats/load.h"
 #include "session.h"
 
 namespace nb = nanobind;
@@ -69,9 +74,56 @@ nb::dict convert(const std::string& input_graph, const std::string& output_graph
     return result;
 }
 
+//! The names of all nodes of a GraphDef file.
+std::set<std::string> graph_nodes(const std::string& path) {
+    std::set<std::string> names;
+    const tensorflow::TfGraph graph = tensorflow::read_graph_def(path);
+    for (const auto& node : graph.nodes()) names.insert(node->name);
+    return names;
+}
+
+//! A SavedModel's signature as (GraphDef, inputs, outputs).
+nb::tuple freeze_saved_model(const std::string& path, const std::string& signature) {
+    tensorflow::SavedModel saved;
+    std::string content;
+    {
+        const nb::gil_scoped_release unlocked;
+        saved = tensorflow::read_saved_model(path, signature);
+        content = tensorflow::write_graph_def_bytes(saved.graph);
+    }
+    return nb::make_tuple(nb::bytes(content.data(), content.size()), saved.inputs, saved.outputs);
+}
+
+const char* model_format(const std::string& path) {
+    switch (format_of(path)) {
+        case ModelFormat::onnx:
+            return "onnx";
+        case ModelFormat::graph_def:
+            return "graph_def";
+        case ModelFormat::saved_model:
+            return "saved_model";
+        case ModelFormat::mxnet:
+            break;
+    }
+    return "mxnet";
+}
+
+//! Operators that the model keeps but cannot run, as "name (op)".
+std::vector<std::string> opaque_operators(const Session& session) {
+    std::vector<std::string> names;
+    for (const auto& node : session.model().graph.nodes())
+        if (node->domain() == tensorflow::kOpaqueDomain)
+            names.push_back(node->name + " (" + node->op() + ")");
+    return names;
+}
+
 }  // namespace
 
 void bind_tensorflow(nb::module_& module) {
+    module.def("graph_nodes", &graph_nodes, "path"_a);
+    module.def("freeze_saved_model", &freeze_saved_model, "path"_a, "signature"_a);
+    module.def("model_format", &model_format, "path"_a);
+    module.def("opaque_operators", &opaque_operators, "session"_a);
     module.def("convert_graph", &convert, "input_graph"_a, "output_graph"_a, "inputs"_a, "outputs"_a,
                "excluded_ops"_a, "excluded_nodes"_a, "per_channel"_a, "algorithm"_a, "command"_a,
                "samples"_a.none(), "debug"_a, "fused_fp32"_a, "progress"_a.none());

@@ -74,12 +74,13 @@ class TunedModel(Model):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ONNX file, also where `path` is a folder or has no ending: then it is best_model.onnx in there.
 
-        A framework's model is written by its own `save`, where it has one.
+        A framework's model is written by its own `save`, where it has one: a tf.Graph as best_model.pb.
         """
         path = os.fspath(path)
-        if not path.endswith(".onnx"):
+        suffix = getattr(self.model, "suffix", ".onnx")
+        if not path.endswith((".onnx", ".pb", ".pbtxt")):
             os.makedirs(path, exist_ok=True)
-            path = os.path.join(path, "best_model.onnx")
+            path = os.path.join(path, "best_model" + suffix)
         own = getattr(self.model, "save", None)
         (own if callable(own) else self.quantized.save)(path)
 

@@ -255,7 +255,15 @@ def _opened(conf: Configuration, told: Told, sections: Iterable[SimpleNamespace]
     for section in sections:
         if samples is None and section.dataloader is not None:
             samples = conf.loader(section)
-    return open_model(given, samples, labelled=True)
+    return open_model(given, samples, labelled=True, ends=_ends(conf, told.model))
+
+
+def _ends(conf: Configuration, model: Any) -> tuple[list[str], list[str]]:
+    """What is fed and fetched of a graph: `common.Model` may say it, and the configuration."""
+    settings = model.settings if isinstance(model, Model) else {}
+    inputs = settings.get("input_tensor_names") or settings.get("inputs") or conf.model.inputs
+    outputs = settings.get("output_tensor_names") or settings.get("outputs") or conf.model.outputs
+    return list(inputs), list(outputs)
 
 
 def metric_of(given: Any) -> Any:

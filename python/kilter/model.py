@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,8 @@ def load(
     signature: str = "",
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
-    """Loads a model: an ONNX file, its bytes or an onnx.ModelProto; a TensorFlow graph (.pb, .pbtxt) or a
-    SavedModel folder; an MXNet symbol (-symbol.json), its parameters, or the prefix of both.
+    """Loads a model: an ONNX file, its bytes or an onnx.ModelProto; a TensorFlow graph (.pb, .pbtxt), a
+    SavedModel folder, or such objects of TensorFlow itself (GraphDef, tf.Graph, Keras models); an MXNet symbol (-symbol.json), its parameters, or the prefix of both.
 
     `threads` is how many one run uses; 0 means all cores that this process may use. `optimize=False` runs the
     operators one by one as the file has them. Of a TensorFlow graph, `inputs` and `outputs` choose what is
@@ -173,6 +174,10 @@ def load(
     if isinstance(model, bytes | bytearray | memoryview):
         return Model(_kilter.load_bytes(bytes(model), threads, optimize))
     if not isinstance(model, str | os.PathLike):
+        bridge = import_module("kilter.frameworks").bridge_for(model)  # which imports us
+        if hasattr(bridge, "read"):
+            bridge.choose(inputs, outputs)
+            return bridge.read(model, threads)
         raise InputTypeError(f"a {type(model).__name__} is no model that kilter knows")
     path = os.fspath(model)
     if not os.path.exists(path) and not os.path.exists(f"{path}-symbol.json"):

@@ -110,8 +110,24 @@ class Result:
         return self.quantized.plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the best model as an ONNX file with QuantizeLinear and DequantizeLinear."""
-        self.quantized.save(path)
+        """Writes the best model as an ONNX file with QuantizeLinear and DequantizeLinear.
+
+        One that was a TensorFlow graph is written as a GraphDef where the name ends in .pb.
+        """
+        own = getattr(self.model, "save", None)
+        (own if callable(own) else self.quantized.save)(path)
+
+    def export(self, path: str | os.PathLike[str]) -> Any:
+        """Writes the best model for the framework it came from: a GraphDef for TensorFlow, symbol and parameters for MXNet.
+
+        Returns what the framework's part has to report.
+        """
+        own = getattr(self.model, "export", None)
+        if not callable(own):
+            raise InputValueError(
+                "only models of TensorFlow and MXNet are written for them: save writes ONNX"
+            )
+        return own(path)
 
     def __repr__(self) -> str:
         return self._text.rstrip("\n")
@@ -324,6 +340,8 @@ def _keep(source: Opened, workspace: Path) -> None:
     workspace.mkdir(parents=True, exist_ok=True)
     if not (workspace / "study.journal").exists():
         source.model.save(workspace / _EXPORTED)
+    # What is read again may have other names for the same things: the study is about that.
+    source.model = load(source.model.to_bytes())
 
 
 def _counts(samples: int | Sequence[int] | None) -> list[int] | None:

@@ -6,7 +6,8 @@
 >>> module8 = bridge.wrap(kilter.quantize(fp32, map(bridge.feeds, batches)), module)  # takes and gives what the original does
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -58,9 +59,16 @@ class Bridge(Protocol):
         """An object of the framework that runs `model`, and is called as `original` is."""
         ...
 
+    # Where a model says by itself what it takes, there is also read(model, threads), which is `load` without an example; and
+    # where it is a graph, choose(inputs, outputs) names what is fed and fetched.
+
 
 #: The package whose classes a model is made of: the module with the bridge, which has to be called `Bridge`.
-_MODULES = {"torch": "kilter.frameworks.torch", "mxnet": "kilter.frameworks.mxnet"}
+_MODULES = {
+    "torch": "kilter.frameworks.torch",
+    "mxnet": "kilter.frameworks.mxnet",
+    "tensorflow": "kilter.frameworks.tensorflow",
+}
 
 
 def names() -> list[str]:
@@ -75,6 +83,9 @@ def module(name: str) -> ModuleType:
 
 def bridge_for(model: Any) -> Bridge | None:
     """A new bridge for this model; None when it belongs to no framework."""
+    if isinstance(model, str | os.PathLike):
+        files = import_module("kilter.frameworks.tensorflow_graph")  # which imports us
+        return files.PathBridge() if files.is_graph_file(model) else None
     # MXNet's users hold a model as (symbol, arguments, states).
     known = model[0] if isinstance(model, tuple) and model else model
     # What a bridge made counts as the framework's.
@@ -99,16 +110,22 @@ class Opened:
         *,
         labelled: bool = False,
         exported: Model | None = None,
+        ends: tuple[Sequence[str], Sequence[str]] = ((), ()),
     ):
         self.samples = samples
         self._given = model
         self._bridge = None if isinstance(model, Model) else bridge_for(model)
+        if any(ends) and hasattr(self._bridge, "choose"):
+            self._bridge.choose(*ends)
         if self._bridge is not None and exported is not None:
             self._bridge.adopt(model, exported)
             self.model: Model = exported
             return
         if self._bridge is None:
             self.model = model if isinstance(model, Model) else load(model, threads=threads)
+            return
+        if samples is None and hasattr(self._bridge, "read"):
+            self.model = self._bridge.read(model, threads)
             return
         if samples is None:
             raise InputValueError(
@@ -119,8 +136,8 @@ class Opened:
 
     @property
     def foreign(self) -> bool:
-        """Is it a framework's?"""
-        return self._bridge is not None
+        """Is it an object of a framework's, that kilter cannot read again by itself?"""
+        return self._bridge is not None and getattr(self._bridge, "foreign", True)
 
     def separate(self, item: Any) -> tuple[Any, Any]:
         """The inputs of an item of a data loader, and the labels; None when there are none."""
@@ -148,15 +165,17 @@ def open_model(
     *,
     labelled: bool = False,
     exported: Model | None = None,
+    ends: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> Opened:
     """Loads a model in any form. Samples show a framework how to export it; `labelled` ones are (inputs, labels).
 
-    `exported` is what came of it earlier: then no samples are needed. What is open already only gets other samples.
+    `exported` is what came of it earlier: then no samples are needed. What is open already only gets other samples. `ends` are the
+    names of what is fed and fetched, where a graph's own are not meant.
     """
     if isinstance(model, Opened):
         model.samples = samples
         return model
-    return Opened(model, samples, threads, labelled=labelled, exported=exported)
+    return Opened(model, samples, threads, labelled=labelled, exported=exported, ends=ends)
 
 
 def _inputs_of(item: Any) -> Any:
