@@ -240,9 +240,18 @@ def reshape_keeping_batch_and_sequence(graph, src, tail):
     return graph.op("Reshape", src, shape)
 
 
-def bert_base(batch=None, layers=12, hidden=768, heads=12, vocabulary=30522, positions=512, labels=2):
+def bert_base(
+    batch=None,
+    layers=12,
+    hidden=768,
+    heads=12,
+    vocabulary=30522,
+    positions=512,
+    labels=2,
+    title="bert-base",
+):
     """BERT base with pooler and classifier. Any sequence up to `positions` runs."""
-    graph = GraphBuilder("bert-base", batch)
+    graph = GraphBuilder(title, batch)
     ids, mask, types = (
         graph.input(name, ["sequence"], TensorProto.INT64)
         for name in ("input_ids", "attention_mask", "token_type_ids")
@@ -322,6 +331,10 @@ def bert_base(batch=None, layers=12, hidden=768, heads=12, vocabulary=30522, pos
     return graph.model()
 
 
+def bert_large(batch=None):
+    return bert_base(batch, layers=24, hidden=1024, heads=16, title="bert-large")
+
+
 def big(batch=None, layers=16, width=4096):
     """A chain of MatMuls with 1 GiB of weights, for load time and memory. Stays below protobuf's 2 GiB."""
     graph = GraphBuilder("big", batch)
@@ -335,7 +348,13 @@ def big(batch=None, layers=16, width=4096):
     return graph.model()
 
 
-MODELS = {"resnet50": resnet50, "mobilenetv2": mobilenetv2, "bert-base": bert_base, "big": big}
+MODELS = {
+    "resnet50": resnet50,
+    "mobilenetv2": mobilenetv2,
+    "bert-base": bert_base,
+    "bert-large": bert_large,
+    "big": big,
+}
 
 
 def generate(name, batch=None) -> onnx.ModelProto:

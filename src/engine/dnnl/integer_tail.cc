@@ -40,15 +40,8 @@ const Value* IntegerTail::operand(size_t index) const {
     return node_.input(static_cast<size_t>(tail_.ops[index].operand));
 }
 
-// The operand seen with the rank of the result; leading dimensions collapse with the result's.
 dnnl::memory::dims IntegerTail::operand_dims(size_t index) const {
-    Shape shape = builder_.shape(operand(index));
-    while (shape.size() > result_.size() && !shape.empty()) {
-        shape[1] *= shape[0];
-        shape.erase(shape.begin());
-    }
-    shape.insert(shape.begin(), result_.size() - shape.size(), 1);
-    return shape;
+    return brought_to_rank(builder_.shape(operand(index)), result_.size());
 }
 
 dnnl::primitive_attr IntegerTail::attributes(bool fused, int channel_mask) const {

@@ -42,22 +42,20 @@ std::optional<dnnl::algorithm> binary_algorithm(std::string_view name) {
     return std::nullopt;
 }
 
+dnnl::memory::dims brought_to_rank(Shape operand, size_t rank) {
+    while (operand.size() > rank && !operand.empty()) {
+        operand[1] *= operand[0];
+        operand.erase(operand.begin());
+    }
+    operand.insert(operand.begin(), rank - operand.size(), 1);
+    return operand;
+}
+
 FusedPostOps::FusedPostOps(Builder& builder, const Node& node, std::vector<PostOp> ops, const Shape& result)
     : builder_(builder), node_(node), ops_(std::move(ops)), result_(result) {}
 
 const Value* FusedPostOps::operand(size_t index) const {
     return node_.input(static_cast<size_t>(ops_[index].operand));
-}
-
-// The operand seen with the rank of the result. A result with collapsed leading dimensions collapses the operand's, too.
-dnnl::memory::dims FusedPostOps::operand_dims(size_t index) const {
-    Shape shape = builder_.shape(operand(index));
-    while (shape.size() > result_.size() && !shape.empty()) {
-        shape[1] *= shape[0];
-        shape.erase(shape.begin());
-    }
-    shape.insert(shape.begin(), result_.size() - shape.size(), 1);
-    return shape;
 }
 
 dnnl::primitive_attr FusedPostOps::attributes(size_t count) const {

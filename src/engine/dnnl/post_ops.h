@@ -19,6 +19,9 @@ struct Eltwise {
 std::optional<Eltwise> eltwise(const PostOp& op);
 std::optional<dnnl::algorithm> binary_algorithm(std::string_view name);
 
+//! The shape of an operand seen with the rank of the result; leading dimensions collapse where the result's have.
+dnnl::memory::dims brought_to_rank(Shape operand, size_t rank);
+
 //! The first `fused` post-ops of a node in a primitive's attributes; the rest is applied by steps of its own.
 class FusedPostOps {
   public:
@@ -46,7 +49,9 @@ class FusedPostOps {
     void apply_rest(size_t count, const Array& array) const;
 
   private:
-    dnnl::memory::dims operand_dims(size_t index) const;
+    dnnl::memory::dims operand_dims(size_t index) const {
+        return brought_to_rank(builder_.shape(operand(index)), result_.size());
+    }
 
     Builder& builder_;
     const Node& node_;
