@@ -196,10 +196,10 @@ def tune(
     if evaluate is not None and calibration is None and config is None:
         raise InputValueError("tune with an evaluation function needs calibration samples")
     if calibration is None:
-        source = open_model(model, data, labelled=True)
+        source = open_model(model, data, labelled=True, ends=_ends(config))
         data = source.samples
     else:
-        source = open_model(model, calibration)
+        source = open_model(model, calibration, ends=_ends(config))
         calibration = source.samples
     higher = [higher_is_better] if isinstance(higher_is_better, bool) else list(higher_is_better)
     words = {
@@ -329,6 +329,14 @@ def _samples(source: Opened, calibration: Any, data: Any, config: Any) -> Iterat
     for item in begin(given if given is not None else ()):
         inputs, _ = separate(item, len(ports)) if own else source.separate(item)
         yield named(ports, inputs if own else source.inputs(inputs))
+
+
+def _ends(config: Config | None) -> tuple[list[str], list[str]]:
+    """What a configuration says is fed and fetched of a graph."""
+    if config is None:
+        return [], []
+    said = Configuration(config).model
+    return said.inputs, said.outputs
 
 
 # What a framework's model was exported to, beside its study.

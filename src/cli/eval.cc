@@ -23,7 +23,12 @@ void run(const Arguments& arguments) {
     const InterruptScope interrupt;
     ProgressLine line;
     line.show("reading");
-    const Model model = load_model(arguments.model, arguments.load);
+    std::optional<Config> config;
+    if (!arguments.config.empty()) config = read_config(arguments.config);
+    LoadOptions load = arguments.load;
+    if (config && load.inputs.empty()) load.inputs = config->model.inputs;
+    if (config && load.outputs.empty()) load.outputs = config->model.outputs;
+    const Model model = load_model(arguments.model, config ? for_file(arguments.model, load) : load);
     const std::vector<Port> inputs = Program(clone(model)).inputs();
     const auto progress = [&](int64_t samples) {
         InterruptScope::check();
@@ -31,11 +36,11 @@ void run(const Arguments& arguments) {
     };
     std::unique_ptr<Evaluation> evaluation;
     std::vector<std::string> names = arguments.evaluation.metrics;
-    if (!arguments.config.empty()) {
-        const Config config = read_config(arguments.config);
-        evaluation = arguments.evaluation.make(config, inputs, 0, progress);
+    if (config) {
+        evaluation = arguments.evaluation.make(*config, inputs, 0, progress);
         if (names.empty())
-            for (const MetricConfig& metric : config.accuracy.metrics) names.push_back(metric.component.name);
+            for (const MetricConfig& metric : config->accuracy.metrics)
+                names.push_back(metric.component.name);
     } else {
         evaluation = arguments.evaluation.make(inputs, 0, progress);
         if (names.empty()) names.emplace_back("topk");

@@ -1,9 +1,11 @@
 """TensorFlow is the judge: graphs run there and in kilter, on the same inputs."""
 
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "tensorflow" / "bert_squad"))
 
 import numpy as np
 import pytest
