@@ -136,7 +136,8 @@ void print_json(const Arguments& arguments, const QuantizedModel& quantized, int
     fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_text(const Arguments& arguments, const QuantizedModel& quantized, int64_t samples) {
+void print_text(const Arguments& arguments, const QuantizedModel& quantized, int64_t samples,
+                const std::string& remark) {
     const auto before = static_cast<double>(file_bytes(arguments.model));
     const auto after = static_cast<double>(file_bytes(arguments.output));
     const auto integer =
@@ -148,19 +149,37 @@ void print_text(const Arguments& arguments, const QuantizedModel& quantized, int
                arguments.plan.empty() ? arguments.choices.calibration : "by the plan", samples);
     fmt::print("size        {} → {} ({:.2f}x)\n", short_bytes(before), short_bytes(after),
                before / std::max(after, 1.0));
-    fmt::print("written     {}\n", arguments.output);
+    fmt::print("{}written     {}\n", remark, arguments.output);
+}
+
+Origin origin_of(const Arguments& arguments, const std::vector<Port>& inputs) {
+    Origin origin{arguments.model, arguments.load, {}, {}};
+    for (const Port& port : inputs) origin.inputs.push_back(port.name);
+    origin.calibrate = [&arguments, inputs]() -> SampleSource {
+        const auto loader = std::make_shared<Loader>(arguments.samples.open(inputs));
+        return [loader]() -> std::optional<std::vector<Tensor>> {
+            InterruptScope::check();
+            std::optional<Batch> batch = loader->next();
+            if (!batch) return std::nullopt;
+            return std::move(batch->inputs);
+        };
+    };
+    return origin;
 }
 
 void run(const Arguments& arguments) {
     if (arguments.samples.sources.empty())
         throw CLI::ValidationError("--data", "samples to calibrate with are missing");
     const QuantizeOptions options = parsed(arguments);
+    check_output(arguments.model, arguments.output);
     int64_t samples = 0;
+    std::string remark;
     const QuantizedModel quantized = [&] {
         const InterruptScope interrupt;
         ProgressLine line;
         line.show("reading");
         Model model = load_model(arguments.model, arguments.load);
+        const std::vector<Port> inputs = Program(clone(model), {.optimize = false}).inputs();
         const auto calibrate = [&](const Model& prepared) {
             return calibrate_on(prepared, arguments, line, samples);
         };
@@ -168,7 +187,7 @@ void run(const Arguments& arguments) {
             about(arguments.model, [&] { return quantize(std::move(model), calibrate, options); });
         InterruptScope::check();
         line.show("writing");
-        save_as(result, arguments.model, arguments.output);
+        remark = save_as(result, origin_of(arguments, inputs), arguments.output);
         if (!arguments.save_plan.empty()) {
             OutputFile file(arguments.save_plan);
             file.write(result.plan.json());
@@ -176,7 +195,8 @@ void run(const Arguments& arguments) {
         }
         return result;
     }();
-    arguments.json ? print_json(arguments, quantized, samples) : print_text(arguments, quantized, samples);
+    arguments.json ? print_json(arguments, quantized, samples)
+                   : print_text(arguments, quantized, samples, remark);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ void run_quantize(const QuantizeArguments& arguments) {
     options.excluded_ops = names(arguments.excluded_ops);
     options.excluded_nodes = names(arguments.excluded_nodes);
     options.per_channel = arguments.per_channel;
-    options.algorithm = tensorflow::batch_ranges(arguments.algorithm);
+    options.algorithm = tensorflow::range_rule(arguments.algorithm);
     options.calibration_command = arguments.callback;
     options.debug = arguments.debug;
     options.fused_fp32 = arguments.fused_fp32;
@@ -112,8 +112,10 @@ void add_tf_quantize(CLI::App& tf) {
     command->add_option("--excluded_ops", arguments->excluded_ops, "Operator types to leave in FP32");
     command->add_option("--excluded_nodes", arguments->excluded_nodes, "Nodes to leave in FP32");
     command
-        ->add_option("--algorithm", arguments->algorithm,
-                     "Ranges over batches: DIRECT (5th and 95th percentile), MA (moving average) or MINMAX")
+        ->add_option(
+            "--algorithm", arguments->algorithm,
+            "Ranges over batches: DIRECT (5th and 95th percentile), MA (moving average), MINMAX; or from how "
+            "often values occur, which runs the command twice: KL, MSE, PERCENTILE[:P]")
         ->capture_default_str();
     command->add_option("--fused_fp32", arguments->fused_fp32, "Write the fused FP32 graph here too");
     add_truth(*command, "--debug", arguments->debug, "Keep the intermediate graphs beside the output");

@@ -83,6 +83,7 @@ class Display {
 
 struct Job {
     std::string model_path;
+    LoadOptions load;
     Model model;
     std::function<BatchSource()> calibration;
     std::unique_ptr<Evaluation> evaluation;
@@ -118,10 +119,11 @@ Job from_config(const Arguments& arguments, const CLI::App& command,
     apply_flags(arguments, job.options);
     arguments.choices.apply(job.options.quantize, command);
     job.config->quantization.calibration.sampling_sizes = job.options.samples;
-    LoadOptions load = arguments.load;
-    if (load.inputs.empty()) load.inputs = job.config->model.inputs;
-    if (load.outputs.empty()) load.outputs = job.config->model.outputs;
-    job.model = load_model(job.model_path, for_file(job.model_path, load));
+    job.load = arguments.load;
+    if (job.load.inputs.empty()) job.load.inputs = job.config->model.inputs;
+    if (job.load.outputs.empty()) job.load.outputs = job.config->model.outputs;
+    job.load = for_file(job.model_path, job.load);
+    job.model = load_model(job.model_path, job.load);
     const std::vector<Port> inputs = Program(clone(job.model)).inputs();
     job.evaluation = arguments.evaluation.make(*job.config, inputs, job.options.seed, progress);
     if (arguments.evaluation.samples.sources.empty() && arguments.calibration_data.empty())
@@ -134,7 +136,8 @@ Job from_flags(const Arguments& arguments, const std::function<void(int64_t)>& p
     job.model_path = arguments.model;
     apply_flags(arguments, job.options);
     job.options.quantize = arguments.choices.options();
-    job.model = load_model(job.model_path, arguments.load);
+    job.load = arguments.load;
+    job.model = load_model(job.model_path, job.load);
     job.evaluation =
         arguments.evaluation.make(Program(clone(job.model)).inputs(), job.options.seed, progress);
     return job;
@@ -154,6 +157,24 @@ void add_calibration(Job& job, const Arguments& arguments) {
     job.calibration = batches_of(std::move(loader));
 }
 
+Origin origin_of(const Job& job) {
+    Origin origin{job.model_path, job.load, {}, {}};
+    const std::vector<Port> inputs = Program(clone(job.model), {.optimize = false}).inputs();
+    for (const Port& port : inputs) origin.inputs.push_back(port.name);
+    origin.calibrate = [&job]() -> SampleSource {
+        const int64_t most = *std::ranges::max_element(job.options.samples);
+        return [next = job.calibration(), most,
+                taken = int64_t{0}]() mutable -> std::optional<std::vector<Tensor>> {
+            InterruptScope::check();
+            std::optional<Batch> batch = taken < most ? next() : std::nullopt;
+            if (!batch) return std::nullopt;
+            taken += batch->size();
+            return std::move(batch->inputs);
+        };
+    };
+    return origin;
+}
+
 void run(const Arguments& arguments, const CLI::App& command) {
     const InterruptScope interrupt;
     Display display;
@@ -164,6 +185,7 @@ void run(const Arguments& arguments, const CLI::App& command) {
     display.working("reading", 0, 0);
     Job job = is_config(arguments.model) ? from_config(arguments, command, evaluating)
                                          : from_flags(arguments, evaluating);
+    check_output(job.model_path, arguments.output);
     add_calibration(job, arguments);
     if (job.options.workspace.empty()) job.options.workspace = fresh_workspace(job.model_path);
     job.options.progress.working = [&](const std::string& what, int64_t done, int64_t of) {
@@ -188,14 +210,14 @@ void run(const Arguments& arguments, const CLI::App& command) {
         throw;
     }
     display.working("writing", 0, 0);
-    save(result.model, arguments.output);
+    const std::string remark = save_as(result.model, origin_of(job), arguments.output);
     write_deploy_yaml(workspace / "deploy.yaml", arguments.output, job.config ? &*job.config : nullptr,
                       result);
     display.print("");
     if (arguments.json)
         fmt::print("{}\n", result_json(result));
     else
-        fmt::print("{}written     {}\nworkspace   {}\n", result_text(result), arguments.output,
+        fmt::print("{}{}written     {}\nworkspace   {}\n", result_text(result), remark, arguments.output,
                    workspace.string());
 }
 
@@ -204,10 +226,12 @@ void run(const Arguments& arguments, const CLI::App& command) {
 void add_tune(CLI::App& app) {
     auto arguments = std::make_shared<Arguments>();
     CLI::App* command = app.add_subcommand("tune", "Find the fastest INT8 model that keeps an accuracy");
-    command->add_option("MODEL", arguments->model, "Model file (ONNX or TensorFlow), or a YAML configuration")
+    command
+        ->add_option("MODEL", arguments->model,
+                     "Model file (ONNX, TensorFlow or MXNet), or a YAML configuration")
         ->required()
         ->type_name("");
-    command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
+    command->add_option("-o,--output", arguments->output, kOutputFile)->required()->type_name("OUT");
     command->add_option("--model", arguments->model_of_config, "Model file, beside a YAML configuration")
         ->type_name("FILE");
     add_load_options(*command, arguments->load);

@@ -7,13 +7,8 @@
 
 #include "base/fail.h"
 #include "deploy/tensorflow/calibration_log.h"
-#include "deploy/tensorflow/integer_graph.h"
 #include "deploy/tensorflow/shell.h"
-#include "formats/tensorflow/graph_def.h"
-#include "formats/tensorflow/lower.h"
-#include "formats/tensorflow/rewrites/rewrites.h"
 #include "kilter/deploy/tensorflow.h"
-#include "kilter/engine/program.h"
 
 namespace kilter::tensorflow {
 namespace {
@@ -64,36 +59,19 @@ class Conversion {
         require(!options_.inputs.empty() && !options_.outputs.empty(),
                 "the names of inputs and outputs are needed: `kilter inspect` lists the possible ones");
         say("reading");
-        TfGraph graph = read_graph_def(options_.input_graph);
-        try {
-            optimize_for_quantization(graph, options_.inputs, options_.outputs);
-        } catch (const Error& error) {
-            throw error.in(options_.input_graph.string());
-        }
-        if (options_.debug) write_graph_def(graph, folder_ / "fp32_optimized_graph.pb");
-        if (!options_.fused_fp32.empty()) write_graph_def(graph, options_.fused_fp32);
-        const IslandOptions islands{options_.inputs, options_.outputs, options_.excluded_ops,
-                                    options_.excluded_nodes, options_.per_channel};
-        check_exclusions(graph);
-        const Islands found = find_islands(graph, islands);
-        if (found.fused.empty())
-            throw Error(fmt::format("{}: there is nothing to quantize", options_.input_graph.string()),
-                        found.left_out.empty()
-                            ? "it has no convolution or product with constant weights"
-                            : fmt::format("'{}': {}", found.left_out[0].first, found.left_out[0].second));
-        const std::vector<std::string> tensors = tensors_to_observe(found);
-        const Ranges ranges = combine(observe(graph, tensors), tensors, options_.algorithm);
-        say("quantizing");
-        const auto keep = [&](const TfGraph& intermediate) {
-            if (options_.debug) write_graph_def(intermediate, folder_ / "int8_frozen_range_graph.pb");
-        };
-        IntegerReport written = write_integer_graph(graph, islands, ranges, keep);
-        write_graph_def(graph, report_.output_graph);
-        for (IntegerReport::Entry& entry : written.operators)
-            report_.operators.push_back({entry.name, entry.op, entry.integer, entry.note});
+        const QuantizableGraph graph(options_.input_graph, {.inputs = options_.inputs,
+                                                            .outputs = options_.outputs,
+                                                            .excluded_ops = options_.excluded_ops,
+                                                            .excluded_nodes = options_.excluded_nodes});
+        if (options_.debug) graph.fp32().save(folder_ / "fp32_optimized_graph.pb");
+        if (!options_.fused_fp32.empty()) graph.fp32().save(options_.fused_fp32);
+        const IntegerGraph written = write(graph);
+        if (options_.debug) written.unfused.save(folder_ / "int8_frozen_range_graph.pb");
+        written.graph.save(report_.output_graph);
+        report_.operators = written.operators;
         report_.quantize = written.quantize;
         report_.dequantize = written.dequantize;
-        report_.tensors = tensors.size();
+        report_.tensors = graph.tensors().size();
         return std::move(report_);
     }
 
@@ -102,47 +80,50 @@ class Conversion {
         if (options_.progress) options_.progress(what);
     }
 
-    // A name that matches nothing is a slip: the user believes that something was spared.
-    void check_exclusions(const TfGraph& graph) const {
-        for (const std::string& name : options_.excluded_nodes)
-            if (graph.find(name) == nullptr && read_graph_def(options_.input_graph).find(name) == nullptr)
-                throw Error(
-                    fmt::format("{}: there is no node '{}' to exclude", options_.input_graph.string(), name),
-                    "names are those of the graph, without ':0'");
+    Choices choices(const QuantizableGraph& graph) const {
+        Choices choices;
+        OperatorChoice choice;
+        choice.weights = options_.per_channel ? Granularity::per_channel : Granularity::per_tensor;
+        if (const auto* range = std::get_if<RangeOptions>(&options_.algorithm)) choice.range = *range;
+        for (const QuantizableOperator& entry : graph.operators()) choices[entry.name] = choice;
+        return choices;
     }
 
-    BatchLog observe(const TfGraph& graph, const std::vector<std::string>& tensors) {
-        BatchLog log = options_.samples ? run_samples(graph, tensors) : run_command(graph, tensors);
-        report_.batches = log.empty() ? 0 : SIZE_MAX;
+    IntegerGraph write(const QuantizableGraph& graph) {
+        if (const auto* rule = std::get_if<BatchRanges>(&options_.algorithm)) {
+            const Ranges ranges = combine(extremes(graph), graph.tensors(), *rule);
+            say("quantizing");
+            return graph.write(choices(graph), ranges);
+        }
+        const Stats stats = options_.samples ? graph.observe(options_.samples) : counts(graph);
+        report_.batches = static_cast<size_t>(stats.samples);
+        say("quantizing");
+        return graph.write(choices(graph), stats);
+    }
+
+    // What every batch showed.
+    BatchLog extremes(const QuantizableGraph& graph) {
+        BatchLog log;
+        if (options_.samples) {
+            graph.observe(options_.samples, [&](const std::string& tensor, const Tensor& values) {
+                log[tensor].push_back(extremes(values));
+            });
+        } else {
+            const std::string text = run_command(graph.logging());
+            parse_log(text, log);
+            if (log.empty()) printed_nothing();
+        }
+        report_.batches = SIZE_MAX;
         for (const auto& [name, batches] : log) report_.batches = std::min(report_.batches, batches.size());
         return log;
     }
 
-    // kilter runs the graph itself, with all that is to be observed as outputs.
-    BatchLog run_samples(const TfGraph& graph, const std::vector<std::string>& tensors) {
-        std::vector<std::string> computed;
-        for (const std::string& tensor : tensors)
-            if (std::ranges::find(options_.inputs, tensor) == options_.inputs.end())
-                computed.push_back(tensor);
-        const Program program(lower(graph, {options_.inputs, computed}));
-        BatchLog log;
-        while (const std::optional<std::vector<Tensor>> sample = options_.samples()) {
-            require(sample->size() == options_.inputs.size(), "a sample has {} arrays for {} inputs",
-                    sample->size(), options_.inputs.size());
-            std::vector<Tensor> feeds;
-            for (const Port& port : program.inputs()) {
-                const auto found = std::ranges::find(options_.inputs, port.name);
-                require(found != options_.inputs.end(), "there is no sample for input '{}'", port.name);
-                feeds.push_back((*sample)[static_cast<size_t>(found - options_.inputs.begin())]);
-            }
-            const std::vector<Tensor> results = program.run(feeds);
-            for (size_t i = 0; i < computed.size(); ++i) log[computed[i]].push_back(extremes(results[i]));
-            for (size_t i = 0; i < options_.inputs.size(); ++i)
-                if (std::ranges::find(tensors, options_.inputs[i]) != tensors.end())
-                    log[options_.inputs[i]].push_back(extremes((*sample)[i]));
-        }
-        require(!log.empty(), "there are no samples to calibrate with");
-        return log;
+    // Two runs of the command: bins can only be laid between extremes that are known.
+    Stats counts(const QuantizableGraph& graph) {
+        const Ranges borders = combine(extremes(graph), graph.tensors(), BatchRanges::minmax);
+        Stats stats = parse_counts(run_command(graph.counting(borders)), borders);
+        if (stats.values.empty()) printed_nothing();
+        return stats;
     }
 
     static Interval extremes(const Tensor& tensor) {
@@ -155,35 +136,34 @@ class Conversion {
         return range;
     }
 
-    BatchLog run_command(const TfGraph& graph, const std::vector<std::string>& tensors) {
+    // What the command says when it runs this graph.
+    std::string run_command(const GraphDef& graph) {
         if (options_.calibration_command.empty())
             throw Error(
                 "there is no calibration command",
                 "give the command that runs the model on a few batches, with {} for the graph's path");
-        TfGraph logging = graph;
-        insert_prints(logging, tensors);
         const std::string name =
             options_.debug ? "int8_logged_graph.pb" : fmt::format(".int8_logged_graph.{}.pb", ::getpid());
         const TemporaryFile file(fs::absolute(folder_ / name), options_.debug);
-        write_graph_def(logging, file.path());
-        const std::string command = calibration_command(options_.calibration_command, file.path());
-        say(fmt::format("calibrating: {}", command));
-        const ShellResult result = run_shell(command);
+        graph.save(file.path());
+        command_ = calibration_command(options_.calibration_command, file.path());
+        say(fmt::format("calibrating: {}", command_));
+        const ShellResult result = run_shell(command_);
         if (result.status != 0)
             throw Error(
-                fmt::format("the calibration command failed with status {}: {}", result.status, command),
+                fmt::format("the calibration command failed with status {}: {}", result.status, command_),
                 last_lines(result.err.empty() ? result.out : result.err, 12));
-        BatchLog log;
-        parse_log(result.out, log);
-        parse_log(result.err, log);
-        if (log.empty())
-            throw Error(fmt::format("the calibration command printed no ranges: {}", command),
-                        "does it run the graph that it is given, and let stderr through?");
-        return log;
+        return result.out + "\n" + result.err;
+    }
+
+    [[noreturn]] void printed_nothing() const {
+        throw Error(fmt::format("the calibration command printed no ranges: {}", command_),
+                    "does it run the graph that it is given, and let stderr through?");
     }
 
     const ConvertOptions& options_;
     fs::path folder_;
+    std::string command_;  // that ran last
     ConvertReport report_;
 };
 

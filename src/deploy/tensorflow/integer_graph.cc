@@ -72,7 +72,7 @@ class Emission {
         const auto sum = sums_.find(use.node);
         if (sum != sums_.end()) return sum->second == input.text();
         if (!values_.islands().passive.contains(use.node)) return false;
-        return use.node->op == "ConcatV2" ? use.index + 1 < use.node->data_inputs() : use.index == 0;
+        return use.index < passive_tensors(*use.node);
     }
 
     TfNode& add(std::string name, std::string op, std::vector<TfInput> inputs) {
@@ -176,7 +176,10 @@ class Emission {
     void emit(const Fused& fused) {
         const std::string& result = fused.last().name;
         const bool as_bytes = needs_bytes(fused);
-        const QuantizedWeights weights = quantize_weights(graph_, *fused.product, options_.per_channel);
+        const auto chosen = options_.choices.find(fused.product->name);
+        const OperatorChoice choice = chosen == options_.choices.end() ? OperatorChoice{} : chosen->second;
+        const QuantizedWeights weights =
+            quantize_weights(graph_, *fused.product, choice.weights == Granularity::per_channel, choice.bits);
         const double offset = as_bytes ? values_.stored(result).offset() : 0.0;
         if (fused.product->op == "MatMul")
             emit_product(fused, weights, bias(fused, weights, offset), as_bytes);
@@ -325,8 +328,7 @@ class Emission {
 
     void emit_passive(TfNode& passive) {
         std::vector<TfInput> inputs;
-        const bool concatenation = passive.op == "ConcatV2";
-        const size_t tensors = concatenation ? passive.data_inputs() - 1 : 1;
+        const size_t tensors = passive_tensors(passive);
         std::vector<TfInput> lows;
         std::vector<TfInput> highs;
         for (size_t i = 0; i < tensors; ++i) {

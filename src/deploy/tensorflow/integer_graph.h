@@ -8,12 +8,7 @@
 namespace kilter::tensorflow {
 
 struct IntegerReport {
-    struct Entry {
-        std::string name, op;
-        bool integer = false;
-        std::string note;  // what was fused into it, or why it stayed in floats
-    };
-    std::vector<Entry> operators;
+    std::vector<ConvertedOperator> operators;
     size_t quantize = 0, dequantize = 0;  // borders of the islands
 };
 

@@ -11,8 +11,6 @@ namespace {
 // A tensor that was always zero still needs a step.
 constexpr double kSmallestRange = 1e-6;
 
-size_t tensors_of(const TfNode& passive) { return passive.op == "ConcatV2" ? passive.data_inputs() - 1 : 1; }
-
 // Zeros around the image are zeros of the stored bytes: they would mean -offset.
 bool pads(const TfNode& product, const TfGraph& graph) {
     if (product.op == "MatMul" || product.attributes.get_string("padding") == "VALID") return false;
@@ -83,7 +81,7 @@ void IntegerValues::collect() {
         if (fused.sum != nullptr) need(fused.summand);
     }
     for (const TfNode* node : islands_.passive)
-        for (size_t i = 0; i < tensors_of(*node); ++i) need(node->inputs[i]);
+        for (size_t i = 0; i < passive_tensors(*node); ++i) need(node->inputs[i]);
     // A fused sum only comes in 8 bits, also when nobody reads it like that.
     for (const Fused& fused : islands_.fused)
         if (fused.sum != nullptr) need(TfInput::of(fused.last().name));
@@ -100,7 +98,7 @@ bool IntegerValues::tolerates_offset(const std::string& root) const {
         if (roots_.at(input) == root && pads(*fused.product, graph_)) return false;
     }
     for (const TfNode* node : islands_.passive)
-        for (size_t i = 0; (node->op == "ConcatV2" || node->op == "Pad") && i < tensors_of(*node); ++i)
+        for (size_t i = 0; (node->op == "ConcatV2" || node->op == "Pad") && i < passive_tensors(*node); ++i)
             if (roots_.at(node->inputs[i].text()) == root) return false;
     return true;
 }
@@ -113,14 +111,14 @@ void IntegerValues::decide_signs() {
         for (const TfNode* node : islands_.passive) {
             if (node->op != "ConcatV2" || !roots_.contains(node->name)) continue;
             bool any = signed_.at(node->name);
-            for (size_t i = 0; i < tensors_of(*node); ++i)
+            for (size_t i = 0; i < passive_tensors(*node); ++i)
                 any = any || signed_.at(roots_.at(node->inputs[i].text()));
             const auto agree = [&](bool& is_signed) {
                 changed = changed || is_signed != any;
                 is_signed = any;
             };
             agree(signed_.at(node->name));
-            for (size_t i = 0; i < tensors_of(*node); ++i)
+            for (size_t i = 0; i < passive_tensors(*node); ++i)
                 agree(signed_.at(roots_.at(node->inputs[i].text())));
         }
     }
@@ -144,7 +142,7 @@ bool IntegerValues::drop_wide_concatenations() {
     // Relu6 is done by storing nothing above six: its range must not be widened to that of its neighbours.
     return std::erase_if(islands_.passive, [&](const TfNode* node) {
                if (node->op != "ConcatV2" || range_of(node->name).max <= 6.0) return false;
-               for (size_t i = 0; i < tensors_of(*node); ++i) {
+               for (size_t i = 0; i < passive_tensors(*node); ++i) {
                    const auto source = source_.find(roots_.at(node->inputs[i].text()));
                    if (source == source_.end()) continue;
                    const TfNode* activation = source->second->activation;
@@ -159,12 +157,9 @@ Interval IntegerValues::range_of(const std::string& tensor, int depth) const {
     const auto found = ranges_.find(tensor);
     if (found == ranges_.end() && node != nullptr && depth < 64) {
         // What pools, reshapes and concatenations give lies within what they are given.
-        const bool pool = node->op == "MaxPool" || node->op == "AvgPool" || node->op == "Reshape" ||
-                          node->op == "Squeeze" || node->op == "Pad";
-        if (pool) return range_of(node->inputs[0].text(), depth + 1);
-        if (node->op == "ConcatV2") {
+        if (is_passive(*node)) {
             Interval all = range_of(node->inputs[0].text(), depth + 1);
-            for (size_t i = 1; i < tensors_of(*node); ++i) {
+            for (size_t i = 1; i < passive_tensors(*node); ++i) {
                 const Interval next = range_of(node->inputs[i].text(), depth + 1);
                 all = {std::min(all.min, next.min), std::max(all.max, next.max)};
             }

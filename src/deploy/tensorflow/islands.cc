@@ -34,8 +34,7 @@ class Search {
                 islands_.left_out.emplace_back(node->name, problem);
         }
         for (TfNode* node : order)
-            if (std::ranges::find(kPassive, node->op) != kPassive.end() && can_pass(*node))
-                islands_.passive.insert(node);
+            if (is_passive(*node) && can_pass(*node)) islands_.passive.insert(node);
         prune_passive(graph_, islands_);
         return std::move(islands_);
     }
@@ -52,9 +51,15 @@ class Search {
                std::ranges::find(options_.excluded_ops, node.op) != options_.excluded_ops.end();
     }
 
+    bool chosen_float(const TfNode& node) const {
+        const auto found = options_.choices.find(node.name);
+        return found != options_.choices.end() && found->second.precision != Precision::int8;
+    }
+
     // Why a product stays as it is; empty when it does not.
     std::string obstacle(const TfNode& node) const {
         if (excluded(node)) return "excluded";
+        if (chosen_float(node)) return "it was chosen to stay";
         if (node.op == "BatchMatMulV2") return "TensorFlow has no integer kernel for products of batches";
         if (node.attributes.get_type("T", kFloat) != kFloat) return "it does not compute with floats";
         if (is_convolution(node) && node.attributes.get_string("data_format", "NHWC") != "NHWC")
@@ -117,7 +122,8 @@ class Search {
     }
 
     bool can_pass(const TfNode& node) const {
-        if (excluded(node) || node.attributes.get_type("T", kFloat) != kFloat || node.data_inputs() == 0)
+        if (excluded(node) || chosen_float(node) || node.attributes.get_type("T", kFloat) != kFloat ||
+            node.data_inputs() == 0)
             return false;
         if (node.op == "Reshape" || node.op == "Squeeze" || node.op == "Pad") return true;
         if (node.op == "ConcatV2")
@@ -138,6 +144,12 @@ class Search {
 };
 
 }  // namespace
+
+bool is_passive(const TfNode& node) { return std::ranges::find(kPassive, node.op) != kPassive.end(); }
+
+size_t passive_tensors(const TfNode& passive) {
+    return passive.op == "ConcatV2" ? passive.data_inputs() - 1 : 1;
+}
 
 TfNode& Fused::last() const {
     if (activation != nullptr) return *activation;
@@ -163,10 +175,7 @@ void prune_passive(TfGraph& graph, Islands& islands) {
         if (fused.sum != nullptr) sinks.insert(fused.sum);
     }
     const auto uses = graph.uses();
-    const auto carries_data = [](const TfNode& node, size_t index) {
-        const size_t tensors = node.op == "ConcatV2" ? node.data_inputs() - 1 : 1;
-        return index < tensors;
-    };
+    const auto carries_data = [](const TfNode& node, size_t index) { return index < passive_tensors(node); };
     const auto misplaced = [&](TfNode* node) {
         for (size_t i = 0; i < node->inputs.size() && carries_data(*node, i); ++i) {
             TfNode* before = graph.producer(node->inputs[i]);
@@ -192,13 +201,14 @@ std::vector<std::string> tensors_to_observe(const Islands& islands) {
         if (!passed) names.insert(input.text());
     };
     for (const TfNode* node : islands.passive)
-        for (size_t i = 0; i < (node->op == "ConcatV2" ? node->data_inputs() - 1 : 1); ++i)
-            observe(node->inputs[i]);
+        for (size_t i = 0; i < passive_tensors(*node); ++i) observe(node->inputs[i]);
     for (const Fused& fused : islands.fused) {
         observe(fused.product->inputs[0]);
         if (fused.sum == nullptr) continue;
+        // Either branch may be the one that adds the other, when choices leave one of them in floats.
+        for (const TfInput& branch : fused.sum->inputs)
+            if (!branch.control) observe(branch);
         observe(TfInput::of(fused.last().name));
-        observe(fused.summand);
     }
     return {names.begin(), names.end()};
 }

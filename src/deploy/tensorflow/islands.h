@@ -9,21 +9,20 @@
 #include <vector>
 
 #include "formats/tensorflow/tf_graph.h"
+#include "kilter/deploy/tensorflow.h"
 
 namespace kilter::tensorflow {
-
-struct Interval {
-    double min = 0.0;
-    double max = 0.0;
-};
-//! By name of the node whose first output it is ("node:1" for others).
-using Ranges = std::map<std::string, Interval>;
 
 struct IslandOptions {
     std::vector<std::string> inputs, outputs;
     std::vector<std::string> excluded_ops, excluded_nodes;
-    bool per_channel = true;
+    Choices choices;
 };
+
+//! What can run on bytes between integer operators: MaxPool, AvgPool, ConcatV2, Reshape, Squeeze, Pad.
+bool is_passive(const TfNode& node);
+//! How many of its first inputs are tensors, not shapes or axes.
+size_t passive_tensors(const TfNode& passive);
 
 //! A convolution or product, and the nodes behind it that one integer operator does along with it.
 struct Fused {
@@ -39,7 +38,7 @@ struct Fused {
 
 struct Islands {
     std::vector<Fused> fused;
-    std::set<TfNode*> passive;  // MaxPool, AvgPool, ConcatV2, Reshape, Squeeze, Pad that may run on integers
+    std::set<TfNode*> passive;
     //! Why nodes that could be quantized in principle are not: name, reason.
     std::vector<std::pair<std::string, std::string>> left_out;
 };

@@ -20,7 +20,7 @@ Tensor transposed(const Tensor& matrix) {
 
 }  // namespace
 
-QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel) {
+QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel, int bits) {
     Tensor weights = *constant_of(graph, product.inputs[1]);
     if (product.op == "MatMul" && product.attributes.get_bool("transpose_b")) weights = transposed(weights);
     const bool depthwise = product.op == "DepthwiseConv2dNative";
@@ -31,14 +31,15 @@ QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, b
     for (size_t i = 0; i < values.size(); ++i)
         limits[i % channels] = std::max(limits[i % channels], std::fabs(values[i]));
     if (!per_channel) limits.assign(channels, *std::ranges::max_element(limits));
+    const auto most = static_cast<float>((1 << (bits - 1)) - 1);
     for (float& limit : limits)
-        if (!(limit > 0)) limit = 1.0F;  // a channel of zeros is zero at any scale
+        limit = limit > 0 ? limit * (127.0F / most) : 1.0F;  // zeros are zero at any scale
     QuantizedWeights result{Tensor(DType::i8, weights.shape()), {}, std::vector<double>(channels, 0.0)};
     const auto bytes = result.bytes.as_mutable<int8_t>();
     for (size_t i = 0; i < values.size(); ++i) {
         const size_t channel = i % channels;
         const float scaled = std::nearbyint(values[i] * (127.0F / limits[channel]));  // half to even
-        bytes[i] = static_cast<int8_t>(std::clamp(scaled, -127.0F, 127.0F));
+        bytes[i] = static_cast<int8_t>(std::clamp(scaled, -most, most));
         result.channel_sum[channel] += bytes[i] * (static_cast<double>(limits[channel]) / 127);
     }
     result.limits = per_channel ? std::move(limits) : std::vector<float>{limits[0]};

@@ -13,7 +13,9 @@ struct QuantizedWeights {
     std::vector<double> channel_sum;  // of the values the bytes stand for, per output channel
 };
 
-//! `product` is a Conv2D, DepthwiseConv2dNative or MatMul with constant weights; a transposed matrix is turned.
-QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel);
+//! `product` is a Conv2D, DepthwiseConv2dNative or MatMul with constant weights; a transposed matrix is turned. With fewer than
+//! eight bits the bytes stay that much smaller, and the limits are where 127 would lie.
+QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel,
+                                  int bits = 8);
 
 }  // namespace kilter::tensorflow

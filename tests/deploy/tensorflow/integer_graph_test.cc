@@ -116,7 +116,7 @@ TEST(IntegerGraph, WeightsAreRoundedHalfToEvenPerChannel) {
         "value", TfTensor(Tensor::of<float>({1, 1, 4, 4},
                                             {127, 1, 0, 4, 0.5, 0, 0, 2, 1.5, 0, 0, 1, -2.5, 0, 0, -4})));
     net.unary("y", "Softmax", "c");
-    net.write({"y"}, {.per_channel = true});
+    net.write({"y"});
     const TfNode& conv = net.only("_FusedQuantizedConv2D");
     const Tensor bytes = *constant_of(net.graph, conv.inputs[1]);
     EXPECT_EQ(bytes.to_ints(),
