@@ -26,8 +26,12 @@ tensorflow::SavedModel read_tensorflow(const std::filesystem::path& path, ModelF
 Model load_tensorflow(const std::filesystem::path& path, ModelFormat format, const LoadOptions& options) {
     const tensorflow::SavedModel saved = read_tensorflow(path, format, options);
     try {
-        return tensorflow::lower(saved.graph, {options.inputs.empty() ? saved.inputs : options.inputs,
-                                               options.outputs.empty() ? saved.outputs : options.outputs});
+        Model model =
+            tensorflow::lower(saved.graph, {options.inputs.empty() ? saved.inputs : options.inputs,
+                                            options.outputs.empty() ? saved.outputs : options.outputs});
+        // For who reads the folder again.
+        if (!options.signature.empty()) model.metadata.emplace_back(kSignatureKey, options.signature);
+        return model;
     } catch (const Error& error) {
         throw error.in(path.string());
     }

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "config/yaml.h"
 #include "metrics/rows.h"
+#include "metrics/suppression.h"
 
 namespace kilter::metrics {
 namespace {
@@ -58,21 +59,26 @@ DetectionReader::DetectionReader(const Settings& settings)
         indices_ = Indices{mapping->get("num_detections", -1), mapping->get("boxes", 0),
                            mapping->get("scores", 1), mapping->get("classes", 2)};
     }
+    if (const std::optional<Suppression> how = Suppression::from(settings))
+        suppression_ = std::make_unique<Suppression>(*how);
     const Settings* path = settings.find("anno_path");
     if (path == nullptr || path->is_null()) return;
     const Settings names = read_yaml(path->as_text());
     for (const auto& [name, id] : names.as_map()) class_names_.emplace_back(name, id.as_int());
 }
 
+DetectionReader::~DetectionReader() = default;
+
 DetectionReader::Indices DetectionReader::indices(size_t outputs) const {
     if (indices_) return *indices_;
+    if (suppression_ && outputs == 2) return {-1, 0, 1, -1};
     if (outputs == 3) return {-1, 0, 1, 2};
     if (outputs == 4) return {0, 1, 2, 3};
     throw Error(
         fmt::format(
             "detections come in 3 outputs (boxes, scores, classes) or 4 (their number first), the model has {}",
             outputs),
-        "'output_index_mapping' tells which output is which");
+        "'output_index_mapping' tells which output is which; with 'nms' boxes and scores of classes are enough");
 }
 
 Box DetectionReader::box(std::span<const double> n) const {
@@ -126,6 +132,23 @@ std::vector<Truth> DetectionReader::truths(const Label& label, size_t sample) co
     return result;
 }
 
+void DetectionReader::add(Image& image, std::span<const double> boxes, std::span<const double> scores,
+                          std::span<const double> classes, std::pair<double, double> scale,
+                          size_t sample) const {
+    std::vector<Box> scaled;
+    for (size_t i = 0; 4 * i < boxes.size(); ++i) {
+        const Box b = box(boxes.subspan(4 * i, 4));
+        scaled.push_back(
+            {b.x * scale.first, b.y * scale.second, b.width * scale.first, b.height * scale.second});
+    }
+    if (suppression_) {
+        image.detections = suppress(scaled, scores, *suppression_);
+        return;
+    }
+    for (size_t i = 0; i < scaled.size(); ++i)
+        image.detections.push_back({scaled[i], whole(classes[i], "the class", sample), scores[i]});
+}
+
 std::vector<Image> DetectionReader::read(const std::vector<Tensor>& outputs, std::span<const Label> labels,
                                          size_t first) const {
     const size_t samples = labels.size();
@@ -135,13 +158,20 @@ std::vector<Image> DetectionReader::read(const std::vector<Tensor>& outputs, std
     const std::vector<double> boxes = numbers(output_at(outputs, at.boxes, "boxes"), "boxes", samples, first);
     const std::vector<double> scores =
         numbers(output_at(outputs, at.scores, "scores"), "scores", samples, first);
-    const std::vector<double> classes =
-        numbers(output_at(outputs, at.classes, "classes"), "classes", samples, first);
-    require(
-        boxes.size() == 4 * scores.size() && scores.size() == classes.size() && scores.size() % samples == 0,
-        "there are {} numbers for boxes, {} scores and {} classes; expected four numbers for every box",
-        boxes.size(), scores.size(), classes.size());
-    const size_t each = scores.size() / samples;
+    std::vector<double> classes;
+    if (!suppression_)
+        classes = numbers(output_at(outputs, at.classes, "classes"), "classes", samples, first);
+    const size_t all = boxes.size() / 4;
+    require(boxes.size() % 4 == 0 && all % samples == 0, "boxes have {} numbers; expected four for every box",
+            boxes.size());
+    require(suppression_ || (all == scores.size() && all == classes.size()),
+            "there are {} numbers for boxes, {} scores and {} classes; expected four numbers for every box",
+            boxes.size(), scores.size(), classes.size());
+    require(!suppression_ || (all > 0 && scores.size() % all == 0),
+            "there are {} boxes and {} scores; expected as many scores of classes for each", all,
+            scores.size());
+    const size_t each = all / samples;
+    const size_t per_box = all == 0 ? 1 : scores.size() / all;
     std::vector<double> counts(samples, static_cast<double>(each));
     if (at.count >= 0)
         counts = numbers(output_at(outputs, at.count, "numbers of detections"), "numbers of detections",
@@ -156,19 +186,18 @@ std::vector<Image> DetectionReader::read(const std::vector<Tensor>& outputs, std
                 ? whole(label_numbers(label, "image_id", first + i).at(0), "'image_id'", first + i)
                 : static_cast<int64_t>(first + i);
         images[i].truths = truths(label, first + i);
-        double height = 1, width = 1;
+        std::pair<double, double> scale(1, 1);
         if (fractions && largest(label_numbers(label, "boxes", first + i)) > kLargestFraction) {
             const std::vector<double> size = label_numbers(label, "image_size", first + i);
             require(size.size() >= 2, "'image_size' of sample {} is not [height, width]", first + i);
-            height = size[0];
-            width = size[1];
+            scale = {size[1], size[0]};
         }
         const size_t count = static_cast<size_t>(std::clamp(counts[i], 0.0, static_cast<double>(each)));
-        for (size_t j = i * each; j < i * each + count; ++j) {
-            Box b = box(std::span(boxes).subspan(4 * j, 4));
-            b = {b.x * width, b.y * height, b.width * width, b.height * height};
-            images[i].detections.push_back({b, whole(classes[j], "the class", first + i), scores[j]});
-        }
+        const size_t begin = i * each;
+        add(images[i], std::span(boxes).subspan(4 * begin, 4 * count),
+            std::span(scores).subspan(per_box * begin, per_box * count),
+            std::span(classes).subspan(classes.empty() ? 0 : begin, classes.empty() ? 0 : count), scale,
+            first + i);
     }
     return images;
 }

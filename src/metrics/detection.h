@@ -1,6 +1,7 @@
 // Detected and true boxes of images, and average precision over them.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "kilter/metrics/metric.h"
@@ -32,10 +33,13 @@ struct Image {
     std::vector<Detection> detections;
 };
 
+struct Suppression;
+
 //! Which outputs hold what, and how boxes are written.
 class DetectionReader {
   public:
     explicit DetectionReader(const Settings& settings);
+    ~DetectionReader();
     //! One batch; `first` is the number of its first sample.
     std::vector<Image> read(const std::vector<Tensor>& outputs, std::span<const Label> labels,
                             size_t first) const;
@@ -45,11 +49,15 @@ class DetectionReader {
         int64_t count = -1, boxes = 0, scores = 1, classes = 2;
     };
     Indices indices(size_t outputs) const;
+    //! Adds what one sample's boxes and scores say; `scale` is width and height of a unit.
+    void add(Image& image, std::span<const double> boxes, std::span<const double> scores,
+             std::span<const double> classes, std::pair<double, double> scale, size_t sample) const;
     Box box(std::span<const double> numbers) const;
     std::vector<Truth> truths(const Label& label, size_t sample) const;
     std::vector<double> class_ids(const Label& label, size_t sample) const;
 
     std::optional<Indices> indices_;
+    std::unique_ptr<const Suppression> suppression_;  // null: the model does it
     std::string format_;
     std::optional<bool> normalized_;
     std::vector<std::pair<std::string, int64_t>> class_names_;  // of anno_path

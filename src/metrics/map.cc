@@ -53,7 +53,7 @@ class MeanAveragePrecision : public Metric {
     MeanAveragePrecision(const Settings& settings, std::vector<double> default_thresholds, int default_points)
         : points_(map_points(settings, default_points)), reader_(settings) {
         settings.allow_keys({"iou_thrs", "map_points", "map_key", "output_index_mapping", "box_format",
-                             "normalized", "anno_path"});
+                             "normalized", "anno_path", "nms"});
         judging_.thresholds = thresholds(settings, std::move(default_thresholds));
         if (const Settings* key = settings.find("map_key")) choose(*key);
     }

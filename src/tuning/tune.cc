@@ -59,11 +59,37 @@ std::vector<std::string> output_names(const Model& model) {
     return names;
 }
 
+// Sizes of the inputs, -1 for open ones: MXNet's files do not tell them. Inputs of any rank are left out.
+Record input_shapes(const Model& model) {
+    Record shapes = Record::object();
+    for (const Value* value : model.graph.inputs()) {
+        if (!value->type.shape) continue;
+        Shape sizes;
+        for (const Dim& dim : *value->type.shape) sizes.push_back(dim.known() ? dim.value : -1);
+        shapes[value->name()] = sizes;
+    }
+    return shapes;
+}
+
+std::string signature(const Model& model) {
+    const auto found =
+        std::ranges::find(model.metadata, kSignatureKey, &std::pair<std::string, std::string>::first);
+    return found == model.metadata.end() ? "" : found->second;
+}
+
 Model load_again(const std::string& source, const Record& study) {
-    if (format_of(source) == ModelFormat::onnx || !study.contains("inputs")) return load_model(source);
-    return load_model(source, {study.at("inputs").get<std::vector<std::string>>(),
-                               study.at("outputs").get<std::vector<std::string>>(),
-                               {}});
+    const ModelFormat format = format_of(source);
+    LoadOptions options;
+    if (format == ModelFormat::mxnet && study.contains("shapes"))
+        for (const auto& [name, sizes] : study.at("shapes").items())
+            options.shapes.emplace_back(name, sizes.get<Shape>());
+    if ((format == ModelFormat::graph_def || format == ModelFormat::saved_model) &&
+        study.contains("inputs")) {
+        options.inputs = study.at("inputs").get<std::vector<std::string>>();
+        options.outputs = study.at("outputs").get<std::vector<std::string>>();
+        options.signature = study.value("signature", std::string());
+    }
+    return load_model(source, options);
 }
 
 Record study_record(const Model& model, ModelBackend& backend, Evaluation& evaluation,
@@ -78,7 +104,9 @@ Record study_record(const Model& model, ModelBackend& backend, Evaluation& evalu
         {"source", std::filesystem::exists(model.source) ? std::filesystem::absolute(model.source).string()
                                                          : std::string()},
         {"inputs", input_names(model)},
-        {"outputs", output_names(model)}};
+        {"outputs", output_names(model)},
+        {"shapes", input_shapes(model)},
+        {"signature", signature(model)}};
 }
 
 std::string why(SearchOver over, const ExitPolicy& exit) {

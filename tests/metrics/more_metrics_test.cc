@@ -133,6 +133,21 @@ TEST(MeanAveragePrecision, OfAHandfulOfBoxes) {
     EXPECT_NEAR(judged({"COCOmAP", {{"map_key", "AR@1"}}}, outputs, {truth}), 0.5, 1e-12);
 }
 
+TEST(MeanAveragePrecision, SuppressesWhereTheModelDoesNot) {
+    const Label truth = boxes({0, 0, 10, 10, 20, 20, 40, 40}, {1, 2});
+    // Two classes for each of three boxes; the second box is the first one, moved a little.
+    const std::vector<Tensor> outputs{
+        Tensor::of<float>({1, 3, 4}, {0, 0, 10, 10, 0, 1, 10, 11, 20, 20, 40, 40}),
+        Tensor::of<float>({1, 3, 2}, {0.8F, 0, 0.9F, 0, 0.005F, 0.7F})};
+    // The moved box is the better one: it counts where an overlap of 9/11 is enough, and the other one never.
+    EXPECT_NEAR(judged({"mAP", {{"nms", 0.6}}}, outputs, {truth}), 1.0, 1e-12);
+    EXPECT_NEAR(judged({"mAP", {{"nms", 0.6}, {"iou_thrs", 0.9}}}, outputs, {truth}), 0.5, 1e-12);
+    EXPECT_NEAR(judged({"mAP", {{"nms", 0.9}, {"iou_thrs", 0.9}}}, outputs, {truth}), 0.75, 1e-12);
+    const Settings::Map strict{{"iou", 0.9}, {"score", 0.85}};
+    EXPECT_NEAR(judged({"mAP", {{"nms", Settings(strict)}}}, outputs, {truth}), 0.5, 1e-12);
+    EXPECT_NE(error_of([&] { judged({"mAP", {{"nms", 1.5}}}, outputs, {truth}); }), "no error");
+}
+
 TEST(MeanAveragePrecision, CrowdsNeitherCountNorHurt) {
     Label truth = boxes({0, 0, 10, 10, 100, 100, 300, 300}, {1, 1});
     truth["iscrowd"] = Tensor::of<int64_t>({2}, {0, 1});
@@ -148,7 +163,7 @@ TEST(MeanAveragePrecision, SaysWhatIsMissing) {
             judged({"mAP", {}}, floats({1, 4}, {0, 0, 1, 1}), {truth});
         }),
         "detections come in 3 outputs (boxes, scores, classes) or 4 (their number first), the model has 1 | "
-        "'output_index_mapping' tells which output is which");
+        "'output_index_mapping' tells which output is which; with 'nms' boxes and scores of classes are enough");
     const auto outputs = found({0, 0, 1, 1}, {1}, {1});
     EXPECT_EQ(error_of([&] {
                   judged({"mAP", {}}, outputs, {truth});

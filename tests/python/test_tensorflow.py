@@ -116,3 +116,13 @@ def test_tune_and_recover(cli, tmp_path):
     done = cli("recover", tmp_path / "study", "1", "-o", tmp_path / "again.onnx")
     assert done.status == 0, done.err
     assert [port.name for port in kilter.load(tmp_path / "again.onnx").outputs] == ["flat"]
+    done = cli("recover", tmp_path / "study", "1", "-o", tmp_path / "again.pb")
+    assert done.status == 1
+    assert "--save-plan" in done.err
+    plan = tmp_path / "plan.json"
+    done = cli("recover", tmp_path / "study", "1", "-o", tmp_path / "again.onnx", "--save-plan", plan)
+    assert done.status == 0, done.err
+    data = ("--data", tmp_path / "x.npy", "--plan", plan, "-o", tmp_path / "int8.pb")
+    done = cli("quantize", GRAPH, "--outputs", "flat", *data)
+    assert done.status == 0, done.err
+    assert (tmp_path / "int8.pb").stat().st_size > 0

@@ -26,6 +26,9 @@ struct LoadOptions {
     std::vector<std::pair<std::string, Shape>> shapes;
 };
 
+//! The entry of a model's metadata that says which signature of a SavedModel it is, when it was chosen.
+inline constexpr const char* kSignatureKey = "kilter.signature";
+
 //! What a TensorFlow model takes, gives and is made of, in the words of its summarize_graph tool; empty for ONNX.
 std::string summarize_file(const std::filesystem::path& path, const LoadOptions& options = {});
 

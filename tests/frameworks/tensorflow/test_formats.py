@@ -80,6 +80,37 @@ def test_saved_module(tmp_path):
         kilter.load(tmp_path, signature="nothing")
 
 
+def test_study_of_another_signature(tmp_path):
+    """A trial is recovered from the signature that was tuned, and written for TensorFlow."""
+    module = Embedder()
+    signatures = {"serving_default": module.embed, "project": module.only_project}
+    tf.saved_model.save(module, str(tmp_path / "model"), signatures=signatures)
+    rows = np.random.default_rng(2).standard_normal((16, 6)).astype(np.float32)
+    np.save(tmp_path / "x.npy", rows)
+    np.save(tmp_path / "labels.npy", np.zeros(16, np.int64))
+    arguments = ["tune", tmp_path / "model", "--signature", "project", "--data", tmp_path / "x.npy"]
+    arguments += [
+        "--labels",
+        tmp_path / "labels.npy",
+        "--performance-only",
+        "--workspace",
+        tmp_path / "study",
+    ]
+    done = command(*arguments, "-o", tmp_path / "int8.pb")
+    assert done.returncode == 0, done.stderr
+    (found,) = run_tensorflow(
+        tf.compat.v1.GraphDef.FromString((tmp_path / "int8.pb").read_bytes()),
+        {"rows:0": rows},
+        ["projected:0"],
+    )
+    expected = module.only_project(rows)["projected"].numpy()
+    assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
+    done = command("recover", tmp_path / "study", "1", "-o", tmp_path / "again.onnx")
+    assert done.returncode == 0, done.stderr
+    again = kilter.load(tmp_path / "again.onnx").run({"rows": rows})["projected"]
+    assert np.abs(again - expected).max() < 0.05 * np.abs(expected).max()
+
+
 def test_saved_keras_model(tmp_path):
     tf.keras.utils.set_random_seed(3)
     layers = tf.keras.layers

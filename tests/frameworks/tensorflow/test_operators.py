@@ -348,6 +348,47 @@ for equation, left, right in (
 ):
     case(f"Einsum {equation}", lambda x, y, e=equation: tf.einsum(e, x, y), floats(*left), floats(*right))
 
+# Detection. Regions reach beyond the image, are turned around, or are a point.
+REGIONS = np.array(
+    [[0, 0, 1, 1], [0.2, 0.1, 0.7, 0.9], [-0.3, 0.2, 0.6, 1.4], [0.9, 0.8, 0.1, 0.2], [0.5, 0.5, 0.5, 0.5]],
+    np.float32,
+)
+for name, crop in (("", [4, 3]), (" of one", [1, 1])):
+    case(
+        f"CropAndResize{name}",
+        lambda x, boxes, images, crop=crop: raw.CropAndResize(
+            image=x, boxes=boxes, box_ind=images, crop_size=crop, extrapolation_value=0.5
+        ),
+        floats(2, 6, 7, 3),
+        REGIONS,
+        np.array([0, 1, 1, 0, 1], np.int32),
+        shapes=[[2, None, 7, 3], [None, 4], [None]],
+    )
+BOXES = np.sort(np.random.default_rng(4).uniform(0, 1, (40, 2, 2)), axis=1).reshape(40, 4).astype(np.float32)
+SCORES = np.random.default_rng(5).permutation(40).astype(np.float32)
+LIMITS = {"max_output_size": 9, "iou_threshold": 0.3}
+case("NonMaxSuppression", lambda b, s: raw.NonMaxSuppression(boxes=b, scores=s, **LIMITS), BOXES, SCORES)
+case("NonMaxSuppressionV2", lambda b, s: raw.NonMaxSuppressionV2(boxes=b, scores=s, **LIMITS), BOXES, SCORES)
+ALL_LIMITS = {**LIMITS, "score_threshold": 25.0}
+case(
+    "NonMaxSuppressionV3",
+    lambda b, s: raw.NonMaxSuppressionV3(boxes=b, scores=s, **ALL_LIMITS),
+    BOXES,
+    SCORES,
+)
+case(
+    "NonMaxSuppressionV4",
+    lambda b, s: list(raw.NonMaxSuppressionV4(boxes=b, scores=s, **ALL_LIMITS)),
+    BOXES,
+    SCORES,
+)
+case(
+    "NonMaxSuppressionV5",
+    lambda b, s: list(raw.NonMaxSuppressionV5(boxes=b, scores=s, soft_nms_sigma=0.0, **ALL_LIMITS)),
+    BOXES,
+    SCORES,
+)
+
 # Values passed on.
 case("Identity", lambda x: [tf.identity(x), tf.stop_gradient(x)], floats(2, 3))
 case("IdentityN", lambda x, y: tf.identity_n([x, y]), floats(2, 3), ints(4))

@@ -77,6 +77,7 @@ LowerFunction find_rule(std::string_view op);
 
 // The families, one file each.
 std::span<const LowerRule> convolution_rules();
+std::span<const LowerRule> detection_rules();
 std::span<const LowerRule> elementwise_rules();
 std::span<const LowerRule> flow_rules();
 std::span<const LowerRule> indexing_rules();
