@@ -56,9 +56,13 @@ class Writer {
         return name.starts_with("arg:") || name.starts_with("aux:") ? name.substr(4) : name;
     }
 
+    // As the reader names values. How many outputs a node has is not told: the first of several is "_output0".
     std::string name_of(const Entry& entry) const {
         const SymbolNode& node = source_.nodes[entry.node];
-        return node.is_variable() ? node.name : node.name + "_output";
+        if (node.is_variable()) return node.name;
+        const std::string only = node.name + "_output";
+        const std::string numbered = fmt::format("{}{}", only, entry.index);
+        return entry.index > 0 || choice_.ranges.contains(numbered) ? numbered : only;
     }
 
     const Range* range_of(const Entry& entry) const {

@@ -16,7 +16,7 @@ namespace kilter::mxnet {
 struct IntegerChoice {
     //! Operators that stay in floating point, by name.
     std::unordered_set<std::string> excluded;
-    //! By value: a variable's name, or "NODE_output".
+    //! By value: a variable's name, or "NODE_output"; "NODE_output1" when the node has several.
     std::unordered_map<std::string, Range> ranges;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
@@ -81,6 +83,21 @@ int64_t read_version(const Json& json) {
     return (*version)[1].is_number_integer() ? (*version)[1].get<int64_t>() : 0;
 }
 
+// Variables keep their names: two of one name are one array.
+void make_names_unique(Symbol& symbol) {
+    std::unordered_set<std::string> given, taken;
+    for (const SymbolNode& node : symbol.nodes)
+        if (!node.is_variable()) given.insert(node.name);
+    std::unordered_map<std::string, size_t> numbers;  // the last one, by name
+    for (SymbolNode& node : symbol.nodes) {
+        if (node.is_variable() || taken.insert(node.name).second) continue;
+        const std::string name = node.name;
+        do {
+            node.name = fmt::format("{}_{}", name, ++numbers[name]);
+        } while (given.contains(node.name) || !taken.insert(node.name).second);
+    }
+}
+
 Symbol read_graph(const Json& json, int depth) {
     require(depth < kDeepest, "sub-graphs are nested deeper than {}", kDeepest);
     require(json.is_object(), "a symbol is a JSON object, found {}", json.type_name());
@@ -90,6 +107,7 @@ Symbol read_graph(const Json& json, int depth) {
     for (const Json& node : nodes) symbol.nodes.push_back(read_node(node, symbol.nodes.size(), depth));
     for (const Json& head : array(member(json, "heads", "the symbol"), "heads"))
         symbol.heads.push_back(read_entry(head, symbol.nodes.size(), "heads"));
+    make_names_unique(symbol);
     symbol.version = read_version(json);
     return symbol;
 }

@@ -1,5 +1,5 @@
 // Symbol: an MXNet "-symbol.json" in memory. Nodes are in topological order; every operator and attribute survives a
-// round trip, known to kilter or not.
+// round trip, known to kilter or not. Names of operators are unique: in a file they need not be.
 #pragma once
 
 #include <filesystem>
@@ -42,6 +42,7 @@ struct Symbol {
     std::vector<size_t> variables() const;
 };
 
+//! Every call of a shared Gluon block comes under the same name; all but the first get a number: "conv0_fwd", "conv0_fwd_1".
 //! Throws Error that names the file and what is wrong with it.
 Symbol read_symbol(const std::filesystem::path& path);
 Symbol parse_symbol(std::string_view json);

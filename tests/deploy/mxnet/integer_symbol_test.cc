@@ -97,6 +97,29 @@ TEST(MxnetIntegerSymbol, WhatIsExcludedStaysAsItWas) {
     EXPECT_NE(entry->note.find("plan"), std::string::npos);
 }
 
+TEST(MxnetIntegerSymbol, EveryOutputOfANodeHasItsOwnRange) {
+    const Symbol symbol = parse_symbol(R"json({"nodes": [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "SliceChannel", "name": "split", "attrs": {"num_outputs": "2"}, "inputs": [[0, 0]]},
+        {"op": "null", "name": "w1", "inputs": []},
+        {"op": "Convolution", "name": "conv1", "attrs": {"kernel": "(1, 1)", "no_bias": "True"}, "inputs": [[1, 0], [2, 0]]},
+        {"op": "null", "name": "w2", "inputs": []},
+        {"op": "Convolution", "name": "conv2", "attrs": {"kernel": "(1, 1)", "no_bias": "True"}, "inputs": [[1, 1], [4, 0]]}],
+        "heads": [[3, 0], [5, 0]]})json");
+    IntegerChoice both;
+    both.ranges = {{"split_output0", {-1, 1}},
+                   {"split_output1", {-20, 20}},
+                   {"conv1_output", {-2, 2}},
+                   {"conv2_output", {-40, 40}}};
+    const IntegerModel made = make_integer(symbol, arrays(), both);
+    EXPECT_EQ(count(made.symbol, "_sg_mkldnn_conv"), 2U);
+    for (const auto& [name, max] :
+         {std::pair{"split_output0_quantize", "1"}, {"split_output1_quantize", "20"}}) {
+        ASSERT_NE(find(made.symbol, name), nullptr) << name;
+        EXPECT_EQ(find(made.symbol, name)->get("max_calib_range"), max);
+    }
+}
+
 TEST(MxnetIntegerSymbol, WithoutRangesNothingChanges) {
     const Symbol symbol = parse_symbol(kResidual);
     const IntegerModel made = make_integer(symbol, arrays(), {});

@@ -50,6 +50,20 @@ TEST(MxnetSymbol, ReadsWhatOlderVersionsWrote) {
     EXPECT_EQ(symbol.nodes[1].get("lr_mult"), "1");
 }
 
+TEST(MxnetSymbol, OperatorsOfOneNameGetNumbers) {
+    const Symbol symbol = parse_symbol(R"({"nodes": [
+        {"op": "null", "name": "a", "inputs": []},
+        {"op": "relu", "name": "a", "inputs": [[0, 0]]},
+        {"op": "relu", "name": "a", "inputs": [[1, 0]]},
+        {"op": "null", "name": "a", "inputs": []},
+        {"op": "relu", "name": "a_1", "inputs": [[2, 0]]},
+        {"op": "relu", "name": "a", "inputs": [[4, 0]]}],
+        "heads": [[5, 0]]})");
+    std::vector<std::string> names;
+    for (const SymbolNode& node : symbol.nodes) names.push_back(node.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"a", "a", "a_2", "a", "a_1", "a_3"}));
+}
+
 TEST(MxnetSymbol, EveryTruncationIsAnError) {
     for (size_t length = 0; length < kSmall.size(); ++length)
         EXPECT_THROW(parse_symbol(kSmall.substr(0, length)), Error) << length;

@@ -116,3 +116,33 @@ def test_exported_network_runs_in_mxnet(name, shared_data, cifar, tmp_path):
     before, here, exported_there = evaluate(block), evaluate(small), evaluate(there)
     print(f"{name}: FP32 {before:.3f}, INT8 {here:.3f} in kilter, {exported_there:.3f} in MXNet")
     assert exported_there > 0.992 * before
+
+
+class Branches(mx.gluon.HybridBlock):
+    """One convolution called twice, and another, behind the two sides of a split."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Conv2D(4, 3, padding=1, in_channels=4)
+        self.other = nn.Conv2D(4, 3, padding=1, in_channels=4)
+
+    def hybrid_forward(self, F, x):
+        left, right = F.split(x, num_outputs=2, axis=1)
+        return F.concat(self.shared(self.shared(left)), self.other(right), dim=1)
+
+
+def test_exported_calls_of_one_block_have_ranges_of_their_own(tmp_path):
+    block = Branches()
+    block.initialize(mx.init.Normal(0.3))
+    block.hybridize()
+    x = mx.nd.random.normal(shape=(2, 8, 9, 9))
+    expected = block(x).asnumpy()
+    operators = kilter.quantize(block, [[x]]).export(tmp_path / "int8")
+    fused = [name for name, op, fused, _ in operators if op == "Convolution" and fused]
+    assert len(fused) == len(set(fused)) == 3
+    there = mx.gluon.SymbolBlock.imports(
+        f"{tmp_path}/int8-symbol.json", ["data"], f"{tmp_path}/int8-0000.params"
+    )
+    found = there(x).asnumpy()
+    for half in (slice(0, 4), slice(4, 8)):
+        assert relative(found[:, half], expected[:, half]) < 0.05
