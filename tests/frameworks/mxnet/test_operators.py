@@ -76,6 +76,16 @@ CASES = {
         IMAGE,
         {},
     ),
+    "average pool, windows behind the image": (
+        pool(kernel=(2, 2), stride=(2, 2), pad=(1, 1), pool_type="avg", pooling_convention="full"),
+        IMAGE,
+        {},
+    ),
+    "max pool, windows behind the image": (
+        lambda x: S.maximum(S.Pooling(x, (2, 2), stride=(2, 2), pad=(1, 1), pooling_convention="full"), -9),
+        IMAGE,
+        {},
+    ),
     "sum pool": (pool(kernel=(2, 2), pool_type="sum"), IMAGE, {}),
     "global max pool": (pool(global_pool=True, kernel=(1, 1)), IMAGE, {}),
     "global average pool": (pool(global_pool=True, kernel=(1, 1), pool_type="avg"), IMAGE, {}),
@@ -96,8 +106,14 @@ CASES = {
         (4, 2),
         {"w": (9, 3)},
     ),
+    "embedding, beyond the ends": (
+        lambda x: S.Embedding(x * 20, S.var("w"), input_dim=9, output_dim=3),
+        (4, 2),
+        {"w": (9, 3)},
+    ),
     "take": (lambda x: S.take(S.var("w"), x * 20), (4,), {"w": (9, 3)}),
     "one hot": (lambda x: S.one_hot(S.abs(x) * 5, 9), (4,), {}),
+    "one hot, no class": (lambda x: S.one_hot(x * 9, 4, on_value=2, off_value=-1), (17,), {}),
     "self attention": (
         lambda x: S.contrib.interleaved_matmul_selfatt_valatt(
             x, S.softmax(S.contrib.interleaved_matmul_selfatt_qk(x, heads=2)), heads=2
@@ -133,6 +149,7 @@ CASES = {
     "flatten": (unary("flatten"), IMAGE, {}),
     "expand dims": (lambda x: S.expand_dims(x, 1), IMAGE, {}),
     "squeeze": (lambda x: S.squeeze(S.expand_dims(x, 0), axis=0), IMAGE, {}),
+    "squeeze, all": (lambda x: S.squeeze(x), (1, 1), {}),
     "transpose": (lambda x: S.transpose(x, (0, 3, 1, 2)), IMAGE, {}),
     "swap axes": (lambda x: S.swapaxes(x, 1, 3), IMAGE, {}),
     "slice": (lambda x: S.slice(x, (None, 1, 7), (2, None, 1), (1, 2, -2)), IMAGE, {}),
@@ -148,11 +165,17 @@ CASES = {
     "mean": (lambda x: S.mean(x, axis=(2, 3)), IMAGE, {}),
     "mean, others": (lambda x: S.mean(x, axis=1, exclude=True), IMAGE, {}),
     "sum of all": (unary("sum"), IMAGE, {}),
+    "mean of all, by name": (lambda x: S.mean(x, axis=(0, 1, 2, 3)), IMAGE, {}),
+    "sum of a vector": (lambda x: S.sum(x, axis=0), (5,), {}),
     "max": (lambda x: S.max(x, axis=1, keepdims=True), IMAGE, {}),
     "norm": (lambda x: S.norm(x, axis=1), IMAGE, {}),
     "argmax": (lambda x: S.argmax(x, axis=1), IMAGE, {}),
+    "argmax of a vector": (lambda x: S.argmax(x, axis=0), (5,), {}),
     "topk": (lambda x: S.topk(x, k=3, ret_typ="value"), (4, 9), {}),
+    "topk, all": (lambda x: S.topk(x, k=0, axis=0, is_ascend=True), (4, 9), {}),
+    "topk, flattened": (lambda x: S.topk(x, k=7, axis=None), (4, 9), {}),
     "where": (lambda x: S.where(x > 0, x, x * 0.1), IMAGE, {}),
+    "where, rows": (lambda x: S.where(S.var("w") > 0, x, x * 0.1), (4, 4), {"w": (4,)}),
     "comparison": (lambda x: (x > 0.1) + (x <= 0.5) + (x != 0), IMAGE, {}),
     "numbers": (lambda x: 1 - 2 / (x * x + 3) + x / 4 - 0.5, IMAGE, {}),
     "clip": (lambda x: S.clip(x, -0.2, 0.6), IMAGE, {}),
@@ -160,6 +183,20 @@ CASES = {
     "sum of several": (lambda x: S.add_n(x, x, x), IMAGE, {}),
     "up-sampling": (lambda x: S.UpSampling(x, scale=2, sample_type="nearest"), IMAGE, {}),
     "bilinear resize": (lambda x: S.contrib.BilinearResize2D(x, height=13, width=5), IMAGE, {}),
+    "bilinear resize, half pixels": (
+        lambda x: S.contrib.BilinearResize2D(x, height=13, width=1, align_corners=False),
+        IMAGE,
+        {},
+    ),
+    "bilinear resize, factors": (
+        lambda x: S.contrib.BilinearResize2D(
+            x, scale_height=1.5, scale_width=0.7, align_corners=False, mode="size"
+        ),
+        IMAGE,
+        {},
+    ),
+    "rint, half-way": (lambda x: S.rint(S.floor(x * 6) / 2), IMAGE, {}),
+    "round, half-way": (lambda x: S.round(S.floor(x * 6) / 2), IMAGE, {}),
     "adaptive pool": (lambda x: S.contrib.AdaptiveAvgPooling2D(x, output_size=1), IMAGE, {}),
     "depth to space": (lambda x: S.depth_to_space(x, 2), (2, 8, 3, 3), {}),
     "ones like": (unary("ones_like"), IMAGE, {}),
@@ -215,3 +252,14 @@ def test_operator(case, tmp_path):
     found = kilter.load(tmp_path / "op", shapes={"data": shape})(data)
     assert found.shape == expected.shape
     assert relative(found, expected) < 1e-4
+
+
+def test_rows_are_chosen_when_only_a_run_tells_the_ranks(tmp_path):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    symbol = S.where(S.var("condition"), S.var("data"), -S.var("data"))
+    mx.model.save_checkpoint(str(tmp_path / "op"), 0, symbol, {}, {})
+    model = kilter.load(tmp_path / "op")
+    for condition in (np.float32([1, 0]), np.float32([[1, 0, 1], [0, 0, 1]])):
+        expected = mx.nd.where(mx.nd.array(condition), mx.nd.array(x), mx.nd.array(-x)).asnumpy()
+        (found,) = model.run({"condition": condition, "data": x}).values()
+        assert np.array_equal(found, expected)

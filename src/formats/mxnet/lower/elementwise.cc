@@ -116,8 +116,46 @@ void fill_like(Lowering& l, double value) {
     l.result(l.emit("Expand", {l.scalar_like(value, x), l.shape_of(x)}));
 }
 
+// A vector of conditions chooses rows: it stands along the first axis, where broadcasting would put it along the last.
+Value* row_conditions(Lowering& l, Value* condition, Value* x) {
+    if (condition->type.shape && x->type.shape) {
+        const int rank = l.rank(x);
+        if (l.rank(condition) != 1 || rank < 2) return condition;
+        Ints shape(static_cast<size_t>(rank), 1);
+        shape[0] = -1;
+        return l.reshape(condition, shape);
+    }
+    // Ranks that only a run can tell: as many ones behind as the condition has axes less.
+    Value* own = l.shape_of(condition);
+    Value* missing = l.emit("Sub", {l.shape_of(l.shape_of(x)), l.shape_of(own)});
+    Value* ones =
+        l.emit("ConstantOfShape", {missing}, attributes_of({{"value", Tensor::of<int64_t>({1}, {1})}}));
+    Value* shape = l.emit("Concat", {own, ones}, attributes_of({{"axis", int64_t{0}}}));
+    return l.emit("Reshape", {condition, shape});
+}
+
 void lower_where(Lowering& l) {
-    l.result(l.emit("Where", {l.cast(l.input(0), DType::boolean), l.input(1), l.input(2)}));
+    Value* condition = row_conditions(l, l.cast(l.input(0), DType::boolean), l.input(1));
+    l.result(l.emit("Where", {condition, l.input(1), l.input(2)}));
+}
+
+// The nearest whole number; of two that are equally near, the lower one.
+void lower_rint(Lowering& l) {
+    Value* x = l.input();
+    Value* below = l.emit("Floor", {x});
+    Value* above = l.emit("Ceil", {x});
+    Value* near = l.emit("LessOrEqual", {l.emit("Sub", {x, below}), l.emit("Sub", {above, x})});
+    l.result(l.emit("Where", {near, below, above}));
+}
+
+// The nearest whole number; of two that are equally near, the one further from zero.
+void lower_round(Lowering& l) {
+    Value* x = l.input();
+    Value* size = l.emit("Abs", {x});
+    Value* below = l.emit("Floor", {size});
+    Value* near = l.emit("Less", {l.emit("Sub", {size, below}), l.scalar_like(0.5, x)});
+    Value* rounded = l.emit("Where", {near, below, l.emit("Ceil", {size})});
+    l.result(l.emit("Mul", {rounded, l.emit("Sign", {x})}));
 }
 
 constexpr auto kAdd = [](Lowering& l) { binary(l, "Add"); };
@@ -227,7 +265,8 @@ constexpr LowerRule kElementwiseRules[] = {
     {"cos", [](Lowering& l) { unary(l, "Cos"); }},
     {"floor", [](Lowering& l) { unary(l, "Floor"); }},
     {"ceil", [](Lowering& l) { unary(l, "Ceil"); }},
-    {"rint", [](Lowering& l) { unary(l, "Round"); }},
+    {"rint", lower_rint},
+    {"round", lower_round},
     {"smooth_l1", lower_smooth_l1},
     {"clip", lower_clip},
     {"Cast", lower_cast},

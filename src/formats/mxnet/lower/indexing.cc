@@ -68,15 +68,17 @@ void lower_gather_nd(Lowering& l) {
     l.result(l.emit("GatherND", {l.input(0), l.transpose(l.as_int64(l.input(1)), perm)}));
 }
 
+// An index that is no class, a negative one too, switches nothing on; to ONNX a negative one counts from the end.
 void lower_one_hot(Lowering& l) {
     const Parameters parameters = l.parameters();
+    Value* index = l.as_int64(l.input());
+    Value* depth = l.add_scalar(static_cast<double>(parameters.integer("depth", 1)), DType::i64);
+    Value* negative = l.emit("Less", {index, l.add_scalar(0, DType::i64)});
     const DType dtype = parameters.dtype("dtype", DType::f32);
     Tensor values = Tensor::of<float>({2}, {static_cast<float>(parameters.real("off_value", 0)),
                                             static_cast<float>(parameters.real("on_value", 1))});
     l.result(l.emit(
-        "OneHot",
-        {l.as_int64(l.input()), l.add_constant(Tensor::scalar<int64_t>(parameters.integer("depth", 1))),
-         l.add_constant(values.converted(dtype))},
+        "OneHot", {l.emit("Where", {negative, depth, index}), depth, l.add_constant(values.converted(dtype))},
         attributes_of({{"axis", int64_t{-1}}})));
 }
 
@@ -126,10 +128,16 @@ void lower_topk(Lowering& l) {
     const Parameters parameters = l.parameters();
     const std::string kind = parameters.text("ret_typ", "indices");
     if (kind != "indices" && kind != "value" && kind != "both") not_lowered("ret_typ {}", kind);
-    const std::vector<Value*> found =
-        l.emit_many("TopK", {l.input(), l.add_ints({parameters.integer("k", 1)})}, 2,
-                    attributes_of({{"axis", parameters.integer("axis", -1)},
-                                   {"largest", int64_t{!parameters.flag("is_ascend", false)}}}));
+    // Without an axis: of the flattened array.
+    const bool flat = l.node().find("axis") != nullptr && !parameters.has("axis");
+    Value* x = flat ? l.reshape(l.input(), {-1}) : l.input();
+    const int64_t axis = parameters.integer("axis", -1);
+    // None means all of them.
+    const int64_t count = parameters.integer("k", 1);
+    Value* k = count > 0 ? l.add_ints({count}) : l.emit("Gather", {l.shape_of(x), l.add_ints({axis})});
+    const std::vector<Value*> found = l.emit_many(
+        "TopK", {x, k}, 2,
+        attributes_of({{"axis", axis}, {"largest", int64_t{!parameters.flag("is_ascend", false)}}}));
     if (kind != "indices") l.result(found[0]);
     if (kind != "value") l.result(l.cast(found[1], parameters.dtype("dtype", DType::f32)));
 }

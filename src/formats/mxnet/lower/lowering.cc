@@ -79,6 +79,14 @@ void Lowering::name_main(Value* value) {
     if (is_own(value->producer())) main_ = value->producer();
 }
 
+void Lowering::result(Value* value) {
+    if (value->type.shape && value->type.shape->empty()) {
+        if (main_ == nullptr) name_main(value);
+        value = reshape(value, {1});
+    }
+    outputs_.push_back(value);
+}
+
 bool is_channels_last(const Lowering& lowering) {
     const std::string layout = lowering.parameters().text("layout", "NCHW");
     if (layout == "NHWC" || layout == "NDHWC" || layout == "NWC") return true;

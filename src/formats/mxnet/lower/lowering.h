@@ -35,8 +35,9 @@ class Lowering : public GraphBuilder {
 
     //! The operator that makes `value` is the one users know by the node's name.
     void name_main(Value* value);
-    //! The next output of the node. Without name_main, the operator that makes the first gets the node's name.
-    void result(Value* value) { outputs_.push_back(value); }
+    //! The next output of the node; a scalar becomes an array of one element, since MXNet's arrays have an axis at least.
+    //! Without name_main, the operator that makes the first gets the node's name.
+    void result(Value* value);
 
   private:
     void make_opaque(const std::string& reason, size_t outputs);

@@ -1,5 +1,7 @@
 // Pools over windows, over the whole image, and to a given size.
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "formats/mxnet/lower/lowering.h"
@@ -37,8 +39,29 @@ Attributes pool_window(const Lowering& l, const Ints& kernel) {
     return attributes;
 }
 
-Value* window_pool(Lowering& l, Value* x, const std::string& type) {
-    const Ints kernel = l.parameters().integers("kernel");
+// How many windows of the full convention begin behind the image along each axis. MXNet has them, ONNX leaves them out.
+Ints windows_behind(const Lowering& l, const Value* x, const Ints& kernel) {
+    const Parameters parameters = l.parameters();
+    const Ints pad = parameters.integers("pad", Ints(kernel.size(), 0));
+    const Ints stride = parameters.integers("stride", Ints(kernel.size(), 1));
+    Ints behind(kernel.size(), 0);
+    if (parameters.text("pooling_convention", "valid") != "full") return behind;
+    if (pad.size() != kernel.size() || stride.size() != kernel.size())
+        not_lowered("windows of several ranks");
+    for (size_t i = 0; i < kernel.size(); ++i) {
+        // The last one begins before the image's end plus pad + stride - kernel.
+        if (stride[i] < 1 || pad[i] <= kernel[i] - stride[i]) continue;
+        const Dims& dims = l.dims(x);
+        if (dims.size() != kernel.size() + 2 || !dims[i + 2].known())
+            not_lowered("the size of the image must be known for these windows");
+        const int64_t size = dims[i + 2].value;
+        const int64_t steps = (size + 2 * pad[i] - kernel[i] + stride[i] - 1) / stride[i];
+        behind[i] = static_cast<int64_t>(steps * stride[i] >= size + pad[i]);
+    }
+    return behind;
+}
+
+Value* plain_window_pool(Lowering& l, Value* x, const std::string& type, const Ints& kernel) {
     Attributes attributes = pool_window(l, kernel);
     if (type == "max") return l.emit("MaxPool", {x}, std::move(attributes));
     if (type == "lp") {
@@ -53,6 +76,18 @@ Value* window_pool(Lowering& l, Value* x, const std::string& type) {
     Value* mean = l.emit("AveragePool", {x}, std::move(attributes));
     const int64_t size = std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
     return l.emit("Mul", {mean, l.scalar_like(static_cast<double>(size), x)});
+}
+
+Value* window_pool(Lowering& l, Value* x, const std::string& type) {
+    const Ints kernel = l.parameters().integers("kernel");
+    Value* y = plain_window_pool(l, x, type, kernel);
+    const Ints behind = windows_behind(l, x, kernel);
+    if (std::ranges::count(behind, 0) == std::ssize(behind)) return y;
+    // They see nothing: the lowest number there is, or a sum of none.
+    Ints pads(2 * behind.size() + 4, 0);
+    std::ranges::copy(behind, pads.end() - std::ssize(behind));
+    const double nothing = type == "max" ? std::numeric_limits<float>::lowest() : 0.0;
+    return l.emit("Pad", {y, l.add_ints(pads), l.scalar_like(nothing, x)});
 }
 
 void lower_pooling(Lowering& l) {

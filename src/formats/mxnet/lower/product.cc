@@ -40,7 +40,13 @@ void lower_batch_dot(Lowering& l) {
     l.result(l.emit("MatMul", {side(0, "transpose_a"), side(1, "transpose_b")}));
 }
 
-void lower_embedding(Lowering& l) { l.result(l.emit("Gather", {l.input(1), l.as_int64(l.input(0))})); }
+// Indices beyond the ends mean the first or the last row.
+void lower_embedding(Lowering& l) {
+    const auto last = static_cast<double>(l.parameters().integer("input_dim", 1) - 1);
+    Value* index =
+        l.emit("Clip", {l.as_int64(l.input(0)), l.add_scalar(0, DType::i64), l.add_scalar(last, DType::i64)});
+    l.result(l.emit("Gather", {l.input(1), index}));
+}
 
 constexpr std::array kProductRules{
     LowerRule{"FullyConnected", lower_fully_connected},

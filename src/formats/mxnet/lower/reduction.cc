@@ -28,10 +28,10 @@ Value* reduce(Lowering& l, std::string_view op, Value* x) {
     const std::optional<Ints> axes = chosen_axes(l, x);
     if (axes && axes->empty()) return x;
     if (axes) inputs.push_back(l.add_ints(*axes));
-    Value* y = l.emit(op, std::move(inputs),
-                      attributes_of({{"keepdims", int64_t{l.parameters().flag("keepdims", false)}}}));
-    // A reduction of everything is an array of one element in MXNet, not a scalar.
-    return axes || l.parameters().flag("keepdims", false) ? y : l.reshape(y, {1});
+    const bool keep = l.parameters().flag("keepdims", false);
+    Value* y = l.emit(op, std::move(inputs), attributes_of({{"keepdims", int64_t{keep}}}));
+    // Of everything, which is a scalar even when the rank of `x` is not known: see Lowering::result.
+    return axes || keep || x->type.shape ? y : l.reshape(y, {1});
 }
 
 void lower_reduction(Lowering& l, std::string_view op) { l.result(reduce(l, op, l.input())); }
