@@ -133,6 +133,7 @@ NB_MODULE(_kilter, module) {
     kilter::python::bind_metrics(module);
     kilter::python::bind_data(module);
     kilter::python::bind_tensorflow(module);
+    kilter::python::bind_hosted(module);
     module.def("load_file", &load_file, "path"_a, "threads"_a, "optimize"_a, "inputs"_a, "outputs"_a,
                "signature"_a, "shapes"_a);
     module.def("load_bytes", &load_bytes, "content"_a, "threads"_a, "optimize"_a);

@@ -124,6 +124,8 @@ void bind_metrics(nb::module_& module);
 void bind_data(nb::module_& module);
 //! tune, sensitivity and recover.
 void bind_tuning(nb::module_& module);
+//! tune_graph: graphs that TensorFlow runs.
+void bind_hosted(nb::module_& module);
 //! convert_graph, and its stages.
 void bind_tensorflow(nb::module_& module);
 //! Strategies written in Python.

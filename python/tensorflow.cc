@@ -87,14 +87,6 @@ nb::dict convert(const std::string& input_graph, const std::string& output_graph
     return result;
 }
 
-//! The names of all nodes of a GraphDef file.
-std::set<std::string> graph_nodes(const std::string& path) {
-    std::set<std::string> names;
-    const tensorflow::TfGraph graph = tensorflow::read_graph_def(path);
-    for (const auto& node : graph.nodes()) names.insert(node->name);
-    return names;
-}
-
 //! A SavedModel's signature as (GraphDef, inputs, outputs).
 nb::tuple freeze_saved_model(const std::string& path, const std::string& signature) {
     tensorflow::SavedModel saved;
@@ -250,7 +242,6 @@ void bind_stages(nb::module_& module) {
 }  // namespace
 
 void bind_tensorflow(nb::module_& module) {
-    module.def("graph_nodes", &graph_nodes, "path"_a);
     module.def("freeze_saved_model", &freeze_saved_model, "path"_a, "signature"_a);
     module.def("model_format", &model_format, "path"_a);
     module.def("opaque_operators", &opaque_operators, "session"_a);

@@ -1,6 +1,5 @@
 // tune, sensitivity and recover for Python. The GIL is held only while functions of the user run; what they raise passes through
 // the tuner as it is.
-#include <chrono>
 #include <random>
 
 #include <nanobind/stl/optional.h>
@@ -9,9 +8,8 @@
 
 #include "kilter/tuning/job.h"
 #include "quantized.h"
-#include "report/study.h"
 #include "settings.h"
-#include "trials.h"
+#include "study.h"
 
 namespace kilter::python {
 namespace {
@@ -19,50 +17,6 @@ namespace {
 using namespace nb::literals;
 
 constexpr size_t kMemory = size_t{2} << 30;  // bytes of samples that are kept, and mixed
-
-//! A Python object that may be called and released by any thread.
-class Callback {
-  public:
-    explicit Callback(nb::object object)
-        : object_(new nb::object(std::move(object)), [](nb::object* kept) {
-              const nb::gil_scoped_acquire gil;
-              delete kept;
-          }) {}
-    const nb::object& operator*() const { return *object_; }
-
-  private:
-    std::shared_ptr<nb::object> object_;
-};
-
-//! Ctrl-C reaches Python only where somebody asks for it, and so does news for a progress bar, though not too often.
-class Watch {
-  public:
-    explicit Watch(const std::optional<nb::callable>& working) {
-        if (working) working_.emplace(*working);
-    }
-
-    void operator()(const std::string& what, int64_t done, int64_t of) {
-        const nb::gil_scoped_acquire gil;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        if (!working_) return;
-        const auto now = std::chrono::steady_clock::now();
-        if (what == what_ && now - told_ < std::chrono::milliseconds(100)) return;
-        what_ = what;
-        told_ = now;
-        (**working_)(what, done, of);
-    }
-
-    //! Samples of an evaluation, which is part of what was said last.
-    void evaluated(int64_t samples) { (*this)(what_, samples, samples_); }
-    //! How many samples an evaluation has, once that is known.
-    void expect(int64_t samples) { samples_ = samples; }
-
-  private:
-    std::optional<Callback> working_;
-    std::string what_;
-    int64_t samples_ = 0;
-    std::chrono::steady_clock::time_point told_;
-};
 
 // `open` returns a function that returns (inputs, labels) as to_tensors and to_labels take them, or None at the end.
 std::function<BatchSource()> batches_from(const nb::callable& open) {
@@ -177,59 +131,6 @@ class TunedSession : public QuantizedSession {
     TuneResult result_;  // without its model, which the session has
 };
 
-nb::dict to_dict(const TuneResult& result) {
-    nb::dict entry;
-    nb::list trials, spared;
-    for (size_t i = 0; i < result.trials.size(); ++i)
-        trials.append(python::to_dict(result.trials[i], result.summaries[i]));
-    for (const Spared& one : result.spared)
-        spared.append(nb::make_tuple(one.name, one.op, std::string(name(one.precision)), one.reason));
-    entry["met"] = result.met;
-    entry["baseline"] = python::to_dict(result.baseline);
-    entry["best"] = result.best.number;
-    entry["trials"] = trials;
-    entry["spared"] = spared;
-    entry["pareto"] = result.pareto;
-    entry["ended"] = result.ended;
-    entry["seconds"] = result.seconds;
-    entry["full_evaluations"] = result.full_evaluations;
-    entry["workspace"] = result.workspace.string();
-    entry["text"] = result_text(result);
-    return entry;
-}
-
-// Everything but how accuracy is measured. What is absent or None stays as it is.
-void apply_search_words(const nb::dict& words, TuneOptions& options) {
-    const auto set = [&]<class T>(const char* key, T& value) {
-        if (words.contains(key) && !words[key].is_none()) value = nb::cast<T>(words[key]);
-    };
-    std::string max_loss, objective, workspace;
-    set("max_loss", max_loss);
-    set("objective", objective);
-    set("workspace", workspace);
-    if (!max_loss.empty()) {
-        const Criterion said = Criterion::parse(max_loss);
-        options.criterion.relative = said.relative;
-        options.criterion.loss = said.loss;
-    }
-    if (!objective.empty()) options.objective = Objective::parse(objective);
-    if (!workspace.empty()) options.workspace = workspace;
-    set("strategy", options.strategy);
-    if (words.contains("strategy_options") && !words["strategy_options"].is_none())
-        options.strategy_settings = to_settings(words["strategy_options"], "strategy_options");
-    double timeout = -1;
-    set("timeout", timeout);
-    if (timeout >= 0) options.exit.timeout = timeout;
-    set("max_trials", options.exit.max_trials);
-    set("performance_only", options.exit.performance_only);
-    set("seed", options.seed);
-    set("samples", options.samples);
-    set("scoring_samples", options.scoring_samples);
-    set("early_rejection", options.early_rejection);
-    set("resume", options.resume);
-    set("threads", options.threads);
-}
-
 std::vector<Component> metrics_of(const nb::list& metrics) {
     std::vector<Component> components;
     for (const nb::handle metric : metrics) components.push_back(to_component(metric, "metric"));
@@ -321,22 +222,9 @@ TunedSession* tune_session(const Session& session, const std::optional<nb::calla
     std::unique_ptr<Evaluation> evaluation;
     if (evaluate) evaluation = std::make_unique<ByPython>(*evaluate, higher_is_better);
 
-    Outcome fp32;
     Watch watch(working);
-    options.progress.working = std::ref(watch);
-    options.progress.baseline = [&](const Outcome& baseline) {
-        fp32 = baseline;
-        watch.expect(baseline.samples);
-        const nb::gil_scoped_acquire gil;
-        if (told) (*told)(python::to_dict(baseline), baseline_text(baseline));
-    };
-    if (told) {
-        options.progress.trial = [&](const Trial& trial, const Space& space, const Trial* best) {
-            const std::string summary = space.summary(trial.candidate);
-            const nb::gil_scoped_acquire gil;
-            (*told)(python::to_dict(trial, summary), trial_text(trial, summary, fp32, best));
-        };
-    }
+    Outcome fp32;
+    listen(options, watch, told, fp32);
     const nb::gil_scoped_release unlocked;
     const Sources sources = open_sources(session, calibration, data, config, !evaluate, options);
     if (!evaluation) evaluation = make_evaluation(sources.evaluation, asked, config, instances, watch);
@@ -366,7 +254,7 @@ nb::list sensitivity_of(const Session& session, const nb::callable& calibration,
 
 void bind_tuning(nb::module_& module) {
     nb::class_<TunedSession, QuantizedSession>(module, "TunedSession")
-        .def_prop_ro("result", [](TunedSession& session) { return to_dict(session.result()); });
+        .def_prop_ro("result", [](TunedSession& session) { return python::to_dict(session.result()); });
     module.def("tune", &tune_session, "session"_a, "calibration"_a.none(), "evaluate"_a.none(),
                "higher_is_better"_a, "data"_a.none(), "metrics"_a, "config"_a.none(), "options"_a,
                "quantize"_a, "instances"_a, "told"_a.none(), "working"_a.none());

@@ -40,7 +40,11 @@ class TunedModel(Model):
     """What tuning gave. There is always one; `met` says whether it keeps the promise."""
 
     def __init__(
-        self, root: Any, quantized: QuantizedModel, result: Result | None = None, met: bool | None = None
+        self,
+        root: Any,
+        quantized: QuantizedModel | None,
+        result: Result | None = None,
+        met: bool | None = None,
     ):
         super().__init__(root)
         #: The same as a kilter.QuantizedModel.
@@ -53,7 +57,7 @@ class TunedModel(Model):
     @property
     def q_config(self) -> dict[str, Any]:
         """How it is quantized: `quant_cfg` in a few words, `plan` for every operator."""
-        plan = self.quantized.plan
+        plan = self.result.plan if self.quantized is None else self.quantized.plan
         operators = plan["operators"]
         weights = {
             entry["weights"]["granularity"]

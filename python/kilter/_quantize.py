@@ -10,6 +10,7 @@ from . import _kilter
 from .batches import begin, calibration_batches
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
+from .hosted import quantize_hosted
 from .model import Model
 
 Samples = Iterable[Any]
@@ -197,6 +198,8 @@ def quantize(
     if calibration is None and stats is None:
         raise InputValueError("quantize needs calibration samples, or stats from kilter.calibrate")
     source = open_model(model, calibration, threads)
+    if source.hosted(False) and calibration is not None:
+        return quantize_hosted(source, source.samples, samples, words)
     first = second = None
     if calibration is not None:
         first = _puller(source, source.samples, samples)

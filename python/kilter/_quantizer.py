@@ -19,6 +19,7 @@ from .batches import begin, first_batches, label_list, named, repeatable
 from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
+from .frameworks.tensorflow_graph import graph_for_sessions
 from .metrics import _native as label_to_native
 from .model import Model as Engine
 from .progress import All, Listener, shown
@@ -251,6 +252,8 @@ def _opened(conf: Configuration, told: Told, sections: Iterable[SimpleNamespace]
         given = conf.model.path or None
     if given is None:
         raise InputValueError("there is no model: set one, or name its file under model.path")
+    if told.eval_func is not None and "tensorflow" in conf.model.framework:
+        given = graph_for_sessions(given)
     samples: Any = told.calibration if told.calibration is not None else told.evaluation
     for section in sections:
         if samples is None and section.dataloader is not None:

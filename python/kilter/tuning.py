@@ -9,6 +9,7 @@ Tune Result Statistics
 >>> result.save("int8.onnx")
 """
 
+import json
 import numbers
 import os
 import sys
@@ -23,6 +24,7 @@ from .batches import NativeBatch, begin, calibration_batches, labelled_batches, 
 from .configuration import Configuration
 from .errors import InputTypeError, InputValueError
 from .frameworks import Opened, open_model
+from .hosted import judge_by_metrics, tune_hosted
 from .model import Model, load
 from .progress import All, Calls, Lines, Listener, shown
 from .report import result_html
@@ -77,12 +79,11 @@ class Sensitivity:
 class Result:
     """What `kilter.tune` found. Printing it shows the table that the command prints."""
 
-    def __init__(self, session: _kilter.TunedSession, source: Opened):
-        entries = session.result
-        #: The best model that keeps the promise; when none does, the most accurate one.
-        self.quantized = QuantizedModel(session)
+    def __init__(self, entries: dict[str, Any], quantized: QuantizedModel | None, model: Any):
+        #: The best model that keeps the promise; when none does, the most accurate one. None where only its framework can run it.
+        self.quantized = quantized
         #: The same as what was given: a framework's model for a framework's model, otherwise `quantized`.
-        self.model: Any = source.wrap(self.quantized)
+        self.model: Any = model
         #: Is the promise kept?
         self.met: bool = entries["met"]
         #: FP32.
@@ -103,11 +104,12 @@ class Result:
         #: The folder of the study; None when it was not kept.
         self.workspace: str | None = entries["workspace"] or None
         self._text: str = entries["text"]
+        self._plan: str = entries["plan"]
 
     @property
     def plan(self) -> dict[str, Any]:
         """The plan of the best model: edit it and give it to `kilter.quantize(..., plan=...)`."""
-        return self.quantized.plan
+        return json.loads(self._plan)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the best model as an ONNX file with QuantizeLinear and DequantizeLinear.
@@ -202,6 +204,7 @@ def tune(
         source = open_model(model, calibration, ends=_ends(config))
         calibration = source.samples
     higher = [higher_is_better] if isinstance(higher_is_better, bool) else list(higher_is_better)
+    hosted = source.hosted(evaluate is not None)
     words = {
         "max_loss": None if max_loss is None else str(max_loss),
         "objective": objective,
@@ -225,9 +228,23 @@ def tune(
         config = dict(config)
     elif config is not None:
         config = os.fspath(config)
-    if workspace is not None and source.foreign:
+    if workspace is not None and source.foreign and not hosted:
         _keep(source, Path(workspace))
     listener = _listener(progress)
+    if hosted:
+        judge = (
+            (_judge(evaluate, len(higher)), higher)
+            if evaluate
+            else judge_by_metrics(source, _metrics(metric), data, config)
+        )
+        said = _quantization(quantization, configured=config is not None)
+        try:
+            found = tune_hosted(
+                source, calibration, data, judge, config, words, said, _teller(listener), listener
+            )
+        finally:
+            listener.close()
+        return Result(found[0], None, found[1])
     study = StudyOf(source.model, lambda: _samples(source, calibration, data, config))
     try:
         with about(study):
@@ -249,7 +266,8 @@ def tune(
             )
     finally:
         listener.close()
-    return Result(session, source)
+    quantized = QuantizedModel(session)
+    return Result(session.result | {"plan": session.plan}, quantized, source.wrap(quantized))
 
 
 def sensitivity(
@@ -401,8 +419,15 @@ def _opener(
 
 
 def _evaluator(evaluate: Callable[[Any], Any], figures: int, source: Opened) -> Callable[[Any], list[float]]:
-    def run(session: _kilter.ProgramSession) -> list[float]:
-        found = evaluate(source.wrap(TrialModel(session)))
+    judge = _judge(evaluate, figures)
+    return lambda session: judge(source.wrap(TrialModel(session)))
+
+
+def _judge(evaluate: Callable[[Any], Any], figures: int) -> Callable[[Any], list[float]]:
+    """What a function of the user's returns, as a list of numbers."""
+
+    def run(model: Any) -> list[float]:
+        found = evaluate(model)
         several = isinstance(found, list | tuple) or getattr(found, "ndim", 0) > 0
         values = list(found) if several else [found]
         if len(values) != figures:

@@ -111,9 +111,7 @@ std::shared_ptr<QuantizationCache> make_quantization_cache() { return std::make_
 std::string_view name(Target target) { return word_of(kTargets, target); }
 Target target(std::string_view name) { return parse_word(kTargets, "target", name); }
 
-Plan make_plan(const Graph& graph, const QuantizeOptions& options) {
-    if (options.plan) return *options.plan;
-    Plan plan = default_plan(graph, options.mode);
+void apply_options(Plan& plan, const QuantizeOptions& options) {
     for (const Override& rule : options.overrides) plan.apply(rule);
     if (!options.only.empty()) {
         std::unordered_set<const OperatorPlan*> kept;
@@ -124,6 +122,12 @@ Plan make_plan(const Graph& graph, const QuantizeOptions& options) {
     }
     for (const std::string& pattern : options.exclude)
         for (OperatorPlan* entry : plan.matching(pattern)) entry->precision = Precision::f32;
+}
+
+Plan make_plan(const Graph& graph, const QuantizeOptions& options) {
+    if (options.plan) return *options.plan;
+    Plan plan = default_plan(graph, options.mode);
+    apply_options(plan, options);
     keep_ends_in_float(plan, graph, options.recipes);
     return plan;
 }

@@ -99,7 +99,7 @@ std::string trial_text(const Trial& trial, const std::string& summary, const Out
     return text + "\n";
 }
 
-std::string result_text(const TuneResult& result) {
+std::string result_text(const StudyResult& result) {
     const Outcome& before = result.baseline;
     const Outcome& after = result.best.outcome;
     Rows rows{{"", "FP32", fmt::format("tune {} (best)", result.best.number), ""}};

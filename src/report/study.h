@@ -13,7 +13,7 @@ std::string trial_text(const Trial& trial, const std::string& summary, const Out
 std::string baseline_text(const Outcome& baseline);
 
 //! "Tune Result Statistics": FP32, the best and what was spared.
-std::string result_text(const TuneResult& result);
+std::string result_text(const StudyResult& result);
 std::string result_json(const TuneResult& result);
 
 std::string sensitivity_text(const std::vector<Sensitivity>& rows);

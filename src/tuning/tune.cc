@@ -9,42 +9,11 @@
 #include "kilter/formats/load.h"
 #include "kilter/tuning/strategy.h"
 #include "tuning/identity.h"
-#include "tuning/journal.h"
 #include "tuning/model_backend.h"
+#include "tuning/study.h"
 
 namespace kilter {
 namespace {
-
-// What killed processes were writing and, in front of a new study, what is left of one whose journal was taken away: statistics
-// of other samples would be taken for ours.
-void tidy_up(const std::filesystem::path& workspace, bool fresh) {
-    for (const auto& entry : std::filesystem::directory_iterator(workspace)) {
-        const std::filesystem::path& path = entry.path();
-        const bool stale = path.extension() == ".kstats" || path == best_path(workspace);
-        if (path.extension() == ".partial" || (fresh && stale)) std::filesystem::remove(path);
-    }
-}
-
-// Who starts in a folder without `resume` must find no study there.
-std::unique_ptr<Journal> open_journal(const TuneOptions& options, const Record& study) {
-    if (options.workspace.empty()) return nullptr;
-    const std::filesystem::path path = journal_path(options.workspace);
-    std::error_code error;
-    std::filesystem::create_directories(options.workspace, error);
-    require(!error, "{}: cannot make the folder: {}", options.workspace.string(), error.message());
-    const bool there = std::filesystem::exists(path);
-    if (options.resume && !there)
-        throw Error(fmt::format("{}: there is no study to resume", options.workspace.string()),
-                    "leave out --resume to start one");
-    auto journal =
-        std::make_unique<Journal>(path, options.resume ? Journal::Open::resume : Journal::Open::create);
-    tidy_up(options.workspace, journal->records().empty());
-    if (journal->records().empty())  // also: killed before it was written
-        journal->append(line(study));
-    else
-        check_same_study(parse_record(journal->records().front()), study, options.workspace);
-    return journal;
-}
 
 // The part of a TensorFlow graph that was chosen, for who reads the file again.
 std::vector<std::string> input_names(const Model& model) {
@@ -109,51 +78,6 @@ Record study_record(const Model& model, ModelBackend& backend, Evaluation& evalu
         {"signature", signature(model)}};
 }
 
-std::string why(SearchOver over, const ExitPolicy& exit) {
-    switch (over.why) {
-        case SearchOver::Why::success:
-            return "the first model that keeps the promise";
-        case SearchOver::Why::trials:
-            return fmt::format("all {} trials made", exit.max_trials);
-        case SearchOver::Why::timeout:
-            return fmt::format("{:g} seconds are over", exit.timeout.value_or(0));
-        case SearchOver::Why::performance_only:
-            break;
-    }
-    return "only speed was asked for";
-}
-
-// Trials that are not both less accurate and more expensive than another.
-std::vector<int> pareto_front(const std::deque<Trial>& trials) {
-    std::vector<int> front;
-    for (const Trial& trial : trials) {
-        if (trial.outcome.rejected_early || !std::isfinite(trial.excess)) continue;
-        bool beaten = false;
-        for (const Trial& other : trials) {
-            if (other.outcome.rejected_early) continue;
-            const bool no_worse = other.excess <= trial.excess && other.objective <= trial.objective;
-            const bool better = other.excess < trial.excess || other.objective < trial.objective;
-            beaten = beaten || (no_worse && better);
-        }
-        if (!beaten) front.push_back(trial.number);
-    }
-    return front;
-}
-
-// Why a search left operator `index` in floating point, as far as it measured that.
-std::string why_spared(const Search& search, size_t index) {
-    const std::vector<double>& scores = search.last_scores();
-    const std::vector<double>& gains = search.last_gains();
-    if (!scores.empty()) {
-        double sum = 0;
-        for (const double score : scores) sum += std::max(score, 0.0);
-        if (sum > 0 && scores[index] > 0)
-            return fmt::format("spared: {:.0f} % of the error of the outputs", 100 * scores[index] / sum);
-    }
-    if (!gains.empty() && gains[index] < 0) return "spared: slower on integers";
-    return "the search spared it";
-}
-
 std::vector<Spared> spared_operators(const QuantizedModel& model, const Search& search,
                                      const Candidate& candidate) {
     const Space& space = search.space();
@@ -192,51 +116,15 @@ TuneResult tune(const Model& model, const std::function<BatchSource()>& calibrat
     const std::unique_ptr<Strategy> strategy = make_strategy(options.strategy, options.strategy_settings);
     require(options.exit.max_trials > 0, "{} trials; expected at least one", options.exit.max_trials);
     ModelBackend backend(model, calibration, &evaluation, options);
-    const std::unique_ptr<Journal> journal =
-        options.workspace.empty() ? nullptr
-                                  : open_journal(options, study_record(model, backend, evaluation, options));
-
-    Search::Options settings;
-    settings.criterion = options.criterion;
-    settings.objective = options.objective;
-    settings.exit = options.exit;
-    settings.seed = options.seed;
-    settings.ends_by_itself = strategy->ends_by_itself();
-    settings.early_rejection = options.early_rejection;
-    if (options.progress.working)
-        settings.starting = [&](const std::string& what) { options.progress.working(what, 0, 0); };
-    settings.measured_baseline = options.progress.baseline;
-    if (options.progress.trial)
-        settings.finished = [&](const Trial& trial, const Trial* best) {
-            options.progress.trial(trial, backend.space(), best);
-        };
-    Search search(backend, journal.get(), std::move(settings));
-
+    const std::unique_ptr<Journal> journal = open_study(
+        options, options.workspace.empty() ? Record() : study_record(model, backend, evaluation, options));
     TuneResult result;
-    result.ended = "nothing left to try";
-    try {
-        strategy->run(search);
-        if (search.best() != nullptr) result.ended = "the strategy found what it looks for";
-    } catch (const SearchOver& over) {
-        result.ended = why(over, options.exit);
-    }
-    const Trial* best = search.best_or_nearest();
-    if (best == nullptr)  // the time was over before the first trial
-        best = &search.evaluate(backend.space().first(), "all on integers");
-    result.met = best->met;
-    result.best = *best;
-    result.baseline = search.baseline();
-    result.model = backend.quantized(best->candidate);
-    result.trials.assign(search.trials().begin(), search.trials().end());
-    for (const Trial& trial : result.trials) {
-        result.summaries.push_back(backend.space().summary(trial.candidate));
-        result.full_evaluations += trial.outcome.rejected_early ? 0 : 1;
-    }
-    result.pareto = pareto_front(search.trials());
-    result.spared = spared_operators(result.model, search, best->candidate);
-    result.seconds = search.elapsed();
-    result.workspace = options.workspace;
-    if (options.resume) backend.keep(*best);  // whoever was killed may not have come that far
+    static_cast<StudyResult&>(result) =
+        run_study(backend, journal.get(), *strategy, options, [&](const Search& search, StudyResult& found) {
+            result.model = backend.quantized(found.best.candidate);
+            found.spared = spared_operators(result.model, search, found.best.candidate);
+            if (options.resume) backend.keep(found.best);  // whoever was killed may not have come that far
+        });
     return result;
 }
 
@@ -272,6 +160,11 @@ QuantizedModel recover(const std::filesystem::path& workspace, int number, const
                 : fmt::format("{}: the study ended before its first trial", workspace.string()),
             trials > 0 ? "" : "kilter tune --resume goes on with it");
 
+    if (study.contains("host"))
+        throw Error(
+            fmt::format("{}: {} runs the model of this study, kilter cannot build it again",
+                        workspace.string(), study["host"].get<std::string>()),
+            "the best graph is best.pb in this folder; tuning with resume builds it from the journal");
     const std::string source = study.at("source").get<std::string>();
     require(given != nullptr || !source.empty(), "{}: the study does not know the file of its model",
             workspace.string());

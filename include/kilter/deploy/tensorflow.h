@@ -67,6 +67,7 @@ class GraphDef {
     std::string bytes() const;
     //! Written aside and renamed; as text when the name ends in .pbtxt.
     void save(const std::filesystem::path& path) const;
+    const TfGraph& graph() const { return *graph_; }
 
   private:
     std::shared_ptr<const TfGraph> graph_;

@@ -84,6 +84,8 @@ struct QuantizedModel {
 //! Throws Error when the model is quantized already.
 std::vector<std::string> prepare(Model& model, const QuantizeOptions& options = {});
 
+//! Changes a plan by the overrides, `only` and `exclude` of the options. Throws Error when a pattern matches nothing.
+void apply_options(Plan& plan, const QuantizeOptions& options);
 //! The plan that quantize() would use for a prepared graph.
 Plan make_plan(const Graph& graph, const QuantizeOptions& options = {});
 

@@ -49,11 +49,11 @@ struct Spared {
     std::string reason;
 };
 
-struct TuneResult {
+//! What a search found, whoever evaluated its candidates.
+struct StudyResult {
     bool met = false;
     Outcome baseline;
     Trial best;  // the best that keeps the promise, otherwise the most accurate one
-    QuantizedModel model;
     std::vector<Trial> trials;
     std::vector<std::string> summaries;  // of the trials: "int8 51, f32 2"
     std::vector<int> pareto;  // numbers of the trials that no other beats in both accuracy and objective
@@ -62,6 +62,10 @@ struct TuneResult {
     double seconds = 0;
     int full_evaluations = 0;  // trials whose accuracy was measured on all samples
     std::filesystem::path workspace;
+};
+
+struct TuneResult : StudyResult {
+    QuantizedModel model;
 };
 
 //! `calibration` starts the calibration samples from the beginning; labels are not read. Throws Error for what is wrong with the model,

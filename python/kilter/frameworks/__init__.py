@@ -157,6 +157,24 @@ class Opened:
         """What the user gets in place of the model that was given."""
         return model if self._bridge is None else self._bridge.wrap(model, self._given)
 
+    # What follows is for models that their framework has to run.
+
+    def hosted(self, function: bool) -> bool:
+        """Has it to? `function`: is accuracy measured by a function of the user's?"""
+        return hasattr(self._bridge, "hosts") and self._bridge.hosts(function)
+
+    def host(self) -> Any:
+        """What lets the framework run it."""
+        return self._bridge.host()
+
+    def feeds(self, item: Any) -> dict[str, Any]:
+        """The inputs of one run, as the framework takes them."""
+        return self._bridge.host_feeds(item)
+
+    def present(self, graph: Any) -> Any:
+        """A candidate as functions of the user's take it."""
+        return self._bridge.present(graph)
+
 
 def open_model(
     model: Any,

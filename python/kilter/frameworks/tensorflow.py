@@ -7,33 +7,26 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
+from .. import _kilter
 from .. import model as engine
 from .._quantize import QuantizedModel
 from ..batches import separate
 from ..errors import InputTypeError, InputValueError
-from ..graph_converter import Report
+from ..graph_converter import IntegerGraph
 from .tensorflow_graph import FrozenGraph, converted, fed, node_name
-from .tensorflow_session import iterator_sess_run, make_graph, write_graph
+from .tensorflow_host import Graph, HostedGraph, Runner
+from .tensorflow_session import STARTERS, iterator_sess_run, make_graph, write_graph
 
 __all__ = ["Bridge", "Graph", "Model", "SavedGraph", "iterator_sess_run", "make_graph", "write_graph"]
 
 # Nodes that nobody reads and that are still no result.
-_NO_RESULTS = {
-    "Const",
-    "NoOp",
-    "Assign",
-    "MakeIterator",
-    "InitializeTableV2",
-    "LookupTableImportV2",
-    "Assert",
-}
+_NO_RESULTS = {"Const", "NoOp", "Assign", "Assert", *STARTERS}
 
 
 class SavedGraph:
@@ -60,6 +53,8 @@ class Bridge:
         self._frozen: FrozenGraph | None = None
         self._outputs: Any = None  # the structure of what a call returns
         self._dtypes: dict[str, np.dtype] = {}
+        self._is_graph = False
+        self._native = True
 
     def choose(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """What is fed and fetched of a graph, when that is not what it says itself."""
@@ -82,6 +77,8 @@ class Bridge:
         else:
             self._frozen, self._outputs = freeze(model, example, *self._names)
             loaded = self._frozen.load(threads)
+        self._is_graph = _is_graph(model)
+        self._native = not _kilter.opaque_operators(loaded._session)
         self._dtypes = {port.name: port.numpy_dtype for port in loaded.inputs}
         return loaded
 
@@ -102,11 +99,33 @@ class Bridge:
         self._frozen.remember(feeds)
         return feeds
 
+    def _integer_graph(self, model: QuantizedModel) -> Graph:
+        hosted = self.host()
+        graph = hosted.graph(self._frozen.integer_graph(model.plan).graph)
+        graph.model = model
+        return graph
+
+    def hosts(self, function: bool) -> bool:
+        """Must TensorFlow run it? What a function of the user's evaluates in sessions, and what kilter cannot run."""
+        return (self._is_graph and function) or not self._native
+
+    def host(self) -> HostedGraph:
+        """The graph for TensorFlow to run."""
+        return HostedGraph(self._frozen)
+
+    def host_feeds(self, item: Any) -> dict[str, Any]:
+        """The inputs of one call by the names of the tensors, as sessions take them."""
+        return fed(self._frozen.inputs, self.arrays(item))
+
+    def present(self, graph: Graph) -> Any:
+        """A graph as the user's functions expect the model."""
+        return graph if self._is_graph else Model(Runner(graph), self._frozen, self._outputs)
+
     def wrap(self, model: engine.Model, original: Any) -> Any:
         if not _is_graph(original):
             return Model(model, self._frozen, self._outputs)
         if isinstance(model, QuantizedModel):
-            return Graph.of(model, self._frozen)
+            return self._integer_graph(model)
         raise InputTypeError(
             "a graph that runs in sessions cannot be watched: give a calibration data loader instead of q_func"
         )
@@ -144,8 +163,10 @@ class Model:
         return tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *parts)
 
     def _run(self, given: Any) -> Any:
-        dtypes = {port.name: port.numpy_dtype for port in self.model.inputs}
-        results = self.model.run(dict(converted(fed(self.frozen.inputs, given), dtypes)))
+        feeds = fed(self.frozen.inputs, given)
+        if isinstance(self.model, engine.Model):
+            feeds = dict(converted(feeds, {port.name: port.numpy_dtype for port in self.model.inputs}))
+        results = self.model.run(feeds)
         return tf.nest.pack_sequence_as(self.outputs, [results[name] for name in self.frozen.outputs])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -157,8 +178,10 @@ class Model:
 
     def export(
         self, path: str | os.PathLike[str], *, samples: Iterable[dict[str, Any]] | None = None
-    ) -> Report:
-        """Writes an INT8 GraphDef that stock TensorFlow runs. The report says what runs on integers there."""
+    ) -> IntegerGraph | None:
+        """Writes an INT8 GraphDef that stock TensorFlow runs. What is returned says what runs on integers there."""
+        if isinstance(self.model, Runner):
+            return self.model.graph.save(path)
         if not isinstance(self.model, QuantizedModel):
             raise InputValueError("only quantized models are written for TensorFlow")
         return self.frozen.write_int8(self.model.plan, path, samples)
@@ -172,43 +195,6 @@ class Model:
         return f"<kilter.tensorflow.Model {self.model!r}>"
 
 
-class Graph(tf.Graph):
-    """A tf.Graph with integer operators: sessions run it, `as_graph_def()` gives it away."""
-
-    #: How files are called when nobody says.
-    suffix = ".pb"
-
-    def __init__(self, graph_def: Any, model: QuantizedModel | None = None):
-        super().__init__()
-        with self.as_default():
-            tf.import_graph_def(graph_def, name="")
-        #: The same on kilter's engine, where that can run it.
-        self.model = model
-
-    @classmethod
-    def of(cls, model: QuantizedModel, frozen: FrozenGraph) -> "Graph":
-        """From what kilter's engine runs. Ranges are the extremes over the first calibration samples."""
-        path = frozen.path.with_name(f".{frozen.path.stem}-{os.getpid()}-int8.pb")
-        try:
-            frozen.write_int8(model.plan, path)
-            return cls(_read(path), model)
-        finally:
-            path.unlink(missing_ok=True)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the GraphDef; the model as ONNX where the name ends in .onnx."""
-        if not os.fspath(path).endswith(".onnx"):
-            write_graph(self.as_graph_def(), path)
-        elif self.model is None:
-            raise InputValueError(
-                "kilter's engine cannot run this graph, so there is no ONNX of it: save a .pb"
-            )
-        else:
-            self.model.save(path)
-
-    export = save
-
-
 def freeze(
     model: Any, example: Any = None, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
 ) -> tuple[FrozenGraph, Any]:
@@ -219,12 +205,14 @@ def freeze(
         graph_def = model.as_graph_def() if isinstance(model, tf.Graph) else model
         found = graph_ends(graph_def)
         inputs, outputs = inputs or found[0], outputs or found[1]
-        return FrozenGraph.of_bytes(graph_def.SerializeToString(), inputs, outputs), list(outputs)
+        return FrozenGraph.of_bytes(graph_def.SerializeToString(deterministic=True), inputs, outputs), list(
+            outputs
+        )
     function = _keras_function(model, example) if _is_keras(model) else _signature(model)
     frozen = convert_variables_to_constants_v2(function)
     names = [node_name(tensor.name) for tensor in frozen.outputs]
     flat = [node_name(tensor.name) for tensor in frozen.inputs]
-    content = frozen.graph.as_graph_def().SerializeToString()
+    content = frozen.graph.as_graph_def().SerializeToString(deterministic=True)
     return FrozenGraph.of_bytes(content, flat, names), function.structured_outputs
 
 
@@ -277,9 +265,3 @@ def _signature(model: Any) -> Any:
     if not signatures:
         raise InputValueError("the SavedModel has no signatures: save it with signatures=…")
     return signatures.get("serving_default") or next(iter(signatures.values()))
-
-
-def _read(path: str | os.PathLike[str]) -> Any:
-    graph_def = tf.compat.v1.GraphDef()
-    graph_def.ParseFromString(Path(path).read_bytes())
-    return graph_def

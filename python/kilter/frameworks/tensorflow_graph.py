@@ -7,6 +7,8 @@
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,9 @@ from .. import model as engine
 from .._quantize import QuantizedModel
 from ..batches import Ports, named
 from ..errors import InputValueError
-from ..graph_converter import GraphConverter, Report
+from ..graph_converter import IntegerGraph, QuantizableGraph
 
-__all__ = ["FrozenGraph", "GraphModel", "PathBridge", "is_graph_file"]
+__all__ = ["FrozenGraph", "GraphModel", "PathBridge", "graph_for_sessions", "is_graph_file"]
 
 #: What is kept of the samples a model is fed with, to learn the ranges of an INT8 GraphDef from: rows and bytes.
 KEPT_ROWS, KEPT_BYTES = 128, 1 << 30
@@ -74,41 +76,29 @@ class FrozenGraph:
             first = next(iter(feeds.values()), np.zeros(()))
             self._rows += first.shape[0] if first.ndim else 1
 
-    def write_int8(
-        self,
-        plan: Mapping[str, Any],
-        path: str | os.PathLike[str],
-        samples: Iterable[dict[str, np.ndarray]] | None = None,
-    ) -> Report:
+    def integer_graph(
+        self, plan: Mapping[str, Any], samples: Iterable[dict[str, np.ndarray]] | None = None
+    ) -> IntegerGraph:
         """The GraphDef with integer operators where the plan has them; ranges come from `samples`, or those remembered."""
-        operators = plan["operators"]
-        spared = {
-            name
-            for entry in operators
-            if entry["precision"] != "int8"
-            for name in (entry["name"], *entry.get("origins", ()))
-        }
-        granularities = {
-            entry["weights"]["granularity"]
-            for entry in operators
-            if entry["precision"] == "int8" and "granularity" in entry.get("weights", {})
-        }
         samples = self._fed if samples is None else list(samples)
         if not samples:
             raise InputValueError(
                 "an INT8 GraphDef needs samples to learn ranges from: give export(..., samples=batches)"
             )
-        converter = GraphConverter(
-            self.path,
-            path,
-            [tensor.partition(":")[0] for tensor in self.inputs],
-            [tensor.partition(":")[0] for tensor in self.outputs],
-            excluded_nodes=sorted(spared & _kilter.graph_nodes(os.fspath(self.path))),
-            per_channel=granularities != {"per-tensor"},
-            algo="MINMAX",
-        )
-        converter.samples = [[feeds[name] for name in self.inputs] for feeds in samples]
-        return converter.convert()
+        graph = QuantizableGraph(self.path, self.inputs, self.outputs)
+        # TensorFlow's graph has other tensors than kilter's: they are looked at once more.
+        return graph.write(plan, graph.observe(samples))
+
+    def write_int8(
+        self,
+        plan: Mapping[str, Any],
+        path: str | os.PathLike[str],
+        samples: Iterable[dict[str, np.ndarray]] | None = None,
+    ) -> IntegerGraph:
+        """The same into a file."""
+        made = self.integer_graph(plan, samples)
+        made.save(path)
+        return made
 
 
 class GraphModel(QuantizedModel):
@@ -120,10 +110,10 @@ class GraphModel(QuantizedModel):
 
     def export(
         self, path: str | os.PathLike[str], *, samples: Iterable[dict[str, np.ndarray]] | None = None
-    ) -> Report:
-        """Writes an INT8 GraphDef that stock TensorFlow runs. The report says what runs on integers there.
+    ) -> IntegerGraph:
+        """Writes an INT8 GraphDef that stock TensorFlow runs. What is returned says what runs on integers there.
 
-        Ranges are the extremes over the first samples that the model was calibrated with, or over `samples`.
+        Ranges are learnt from the first samples that the model was calibrated with, or from `samples`, as the plan says.
         """
         return self._frozen.write_int8(self.plan, path, samples)
 
@@ -145,6 +135,7 @@ class PathBridge:
         self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
         self._frozen: FrozenGraph | None = None
         self._ports: Ports = ()
+        self._native = True
 
     def choose(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """What is fed and fetched, when it is not what the graph itself says."""
@@ -160,6 +151,7 @@ class PathBridge:
             self._frozen = FrozenGraph(model, *self._names)
         loaded = self._frozen.load(threads)
         self._ports = loaded.inputs
+        self._native = not _kilter.opaque_operators(loaded._session)
         return loaded
 
     def load(self, model: str | os.PathLike[str], example: Any) -> engine.Model:
@@ -176,8 +168,32 @@ class PathBridge:
         self._frozen.remember({name: np.asarray(array) for name, array in feeds.items()})
         return feeds
 
+    def hosts(self, function: bool) -> bool:
+        """Only TensorFlow runs all operators: it has to where it is there and kilter cannot."""
+        return not self._native and find_spec("tensorflow") is not None
+
+    def host(self) -> Any:
+        return import_module("kilter.frameworks.tensorflow_host").HostedGraph(self._frozen)
+
+    def host_feeds(self, item: Any) -> dict[str, Any]:
+        return fed(self._frozen.inputs, item)
+
+    def present(self, graph: Any) -> Any:
+        return graph
+
     def wrap(self, model: engine.Model, original: Any) -> engine.Model:
         return GraphModel(model._session, self._frozen) if isinstance(model, QuantizedModel) else model
+
+
+def graph_for_sessions(model: Any) -> Any:
+    """A file as the tf.Graph that functions written for TensorFlow expect; anything else, and without TensorFlow, as it is."""
+    if not is_graph_file(model) or find_spec("tensorflow") is None:
+        return model
+    bridge = import_module("kilter.frameworks.tensorflow")
+    if _kilter.model_format(os.fspath(model)) == "saved_model":
+        content, inputs, outputs = _kilter.freeze_saved_model(os.fspath(model), "")
+        return bridge.SavedGraph(bridge.make_graph(content), inputs, outputs)
+    return bridge.make_graph(model)
 
 
 def fed(names: Sequence[str], item: Any) -> dict[str, Any]:

@@ -11,17 +11,25 @@ from google.protobuf import text_format
 __all__ = ["iterator_op", "iterator_sess_run", "make_graph", "runs_of", "write_graph"]
 
 
-def make_graph(source: Any) -> tf.Graph:
-    """A graph from a GraphDef, its bytes, or a file of either form."""
+#: Operators that nobody reads and that start what others read.
+STARTERS = ("MakeIterator", "InitializeTableV2", "InitializeTableFromTextFileV2", "LookupTableImportV2")
+
+
+def make_graph(source: Any, graph: tf.Graph | None = None) -> tf.Graph:
+    """A graph from a GraphDef, its bytes, or a file: a new one, or more of `graph`."""
     if isinstance(source, tf.Graph):
         return source
     graph_def = source
+    is_text = isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".pbtxt")
     if isinstance(source, str | os.PathLike):
         source = Path(source).read_bytes()
     if isinstance(source, bytes):
         graph_def = tf.compat.v1.GraphDef()
-        graph_def.ParseFromString(source)
-    graph = tf.Graph()
+        if is_text:
+            text_format.Parse(source, graph_def)
+        else:
+            graph_def.ParseFromString(source)
+    graph = tf.Graph() if graph is None else graph
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
     return graph
@@ -34,7 +42,7 @@ def write_graph(graph_def: Any, path: str | os.PathLike[str]) -> None:
     if path.suffix == ".pbtxt":
         path.write_text(text_format.MessageToString(graph_def))
     else:
-        path.write_bytes(graph_def.SerializeToString())
+        path.write_bytes(graph_def.SerializeToString(deterministic=True))
 
 
 def iterator_op(graph: tf.Graph) -> tf.Operation | None:
