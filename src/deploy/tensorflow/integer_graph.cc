@@ -187,8 +187,9 @@ class Emission {
             emit_convolution(fused, weights, bias(fused, weights, offset), as_bytes);
         if (as_bytes && has_float_reader(fused.last())) dequantize(result);
         std::vector<std::string> parts;
-        for (const TfNode* node : fused.nodes())
-            if (node != fused.product) parts.push_back(node->op);
+        for (const TfNode* node : {fused.bias, fused.sum})
+            if (node != nullptr) parts.push_back(node->op);
+        if (fused.activation != nullptr) parts.push_back(fused.curve);
         report_.operators.push_back({fused.product->name, fused.product->op, true,
                                      parts.empty() ? "" : fmt::format("with {}", fmt::join(parts, ", "))});
         for (const TfNode* node : fused.nodes()) old_.push_back(node);
@@ -206,7 +207,7 @@ class Emission {
             high,         weights_low,
             weights_high};
         std::vector<std::string> ops{"BiasAdd"};
-        if (fused.activation != nullptr) ops.push_back(fused.activation->op);
+        if (fused.activation != nullptr) ops.push_back(fused.curve);
         ops.emplace_back(as_bytes ? "Requantize" : "Dequantize");
         TfType type = kFloat;
         std::vector<TfType> ranges;

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "deploy/tensorflow/symbolic_shapes.h"
-#include "formats/tensorflow/rewrites/affine.h"
+#include "formats/tensorflow/rewrites/gelu.h"
 
 namespace kilter::tensorflow {
 namespace {
@@ -98,13 +98,27 @@ class Search {
         if (reader != nullptr && !excluded(*reader)) {
             const bool rectified = reader->op == "Relu" || reader->op == "Relu6";
             const bool curved = product.op == "MatMul" && (reader->op == "Tanh" || reader->op == "Sigmoid");
-            if (rectified || curved) fused.activation = reader;
+            if (rectified || curved) {
+                fused.activation = reader;
+                fused.curve = reader->op;
+            }
         }
+        if (fused.activation == nullptr && product.op == "MatMul") add_gelu(fused);
         // A sum comes in 8 bits only; what is wanted is wanted in full precision.
         if (fused.sum != nullptr && wanted_.contains(fused.last().name))
             fused.sum = fused.activation = nullptr;
         for (TfNode* node : fused.nodes()) taken_.insert(node);
         return fused;
+    }
+
+    void add_gelu(Fused& fused) {
+        std::optional<Gelu> gelu = gelu_behind(graph_, readers_, fused.last(), wanted_);
+        if (!gelu || std::ranges::any_of(gelu->nodes, [&](const TfNode* node) { return excluded(*node); }))
+            return;
+        fused.activation = &gelu->last();
+        fused.curve = gelu->exact ? "GeluExact" : "GeluApproximate";
+        gelu->nodes.pop_back();
+        fused.inside = std::move(gelu->nodes);
     }
 
     void add_sum(Fused& fused) {
@@ -161,6 +175,7 @@ std::vector<TfNode*> Fused::nodes() const {
     std::vector<TfNode*> nodes;
     for (TfNode* node : {product, bias, sum, activation})
         if (node != nullptr) nodes.push_back(node);
+    nodes.insert(nodes.end(), inside.begin(), inside.end());
     return nodes;
 }
 

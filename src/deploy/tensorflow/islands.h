@@ -30,7 +30,9 @@ struct Fused {
     TfNode* bias = nullptr;        // a constant vector is added
     TfNode* sum = nullptr;         // another tensor of the same shape is added
     TfInput summand;               // that tensor
-    TfNode* activation = nullptr;  // Relu, Relu6; behind MatMul Tanh and Sigmoid too
+    TfNode* activation = nullptr;  // Relu, Relu6; behind MatMul Tanh, Sigmoid and GELU too
+    std::string curve;             // how TensorFlow's kernels call the activation
+    std::vector<TfNode*> inside;   // nodes that are part of the activation, before its last
 
     TfNode& last() const;
     std::vector<TfNode*> nodes() const;

@@ -268,6 +268,63 @@ TEST(RemoveTrainingNodes, TakesTheBranchOfInference) {
     EXPECT_EQ(fed.find("relu")->inputs, (std::vector<TfInput>{"merge"}));
 }
 
+// x → BatchMatMulV2 → Add → GELU by erf → y.
+TfGraph dense_layer() {
+    TfGraph graph;
+    TfNode& x = graph.add("x", "Placeholder");
+    x.attributes.set("dtype", kFloat);
+    graph.add_constant("w", Tensor::of<float>({2, 3}, kWeights));
+    vector(graph, "b", {1, 2, 3});
+    typed(graph.add("product", "BatchMatMulV2", {"x", "w"}));
+    typed(graph.add("biased", "AddV2", {"product", "b"}));
+    graph.add_constant("root", Tensor::scalar<float>(1.41421356F));
+    graph.add_constant("half", Tensor::scalar<float>(0.5F));
+    graph.add_constant("one", Tensor::scalar<float>(1.0F));
+    typed(graph.add("scaled", "RealDiv", {"biased", "root"}));
+    typed(graph.add("erf", "Erf", {"scaled"}));
+    typed(graph.add("shifted", "AddV2", {"one", "erf"}));
+    typed(graph.add("halved", "Mul", {"half", "biased"}));
+    typed(graph.add("gelu", "Mul", {"halved", "shifted"}));
+    typed(graph.add("y", "Neg", {"gelu"}));
+    return graph;
+}
+
+TEST(FlattenBatchProducts, PutsTheReshapeBehindBiasAndGelu) {
+    TfGraph graph = dense_layer();
+    EXPECT_GT(flatten_batch_products(graph, {"y"}), 0);
+    check(graph);
+    const TfNode& product = *graph.find("product");
+    EXPECT_EQ(product.op, "MatMul");
+    EXPECT_EQ(constant_of(graph, graph.find(product.inputs[0].node)->inputs[1])->to_ints(),
+              (std::vector<int64_t>{-1, 2}));
+    EXPECT_EQ(graph.find("gelu")->op, "Reshape");
+    EXPECT_EQ(graph.find("y")->inputs[0].node, "gelu");
+    const TfNode& last = *graph.find(graph.find("gelu")->inputs[0].node);
+    EXPECT_EQ(last.op, "Mul");
+    const TfNode& biased = *graph.find(graph.find("halved")->inputs[1].node);
+    EXPECT_EQ(biased.op, "BiasAdd");
+    EXPECT_EQ(biased.inputs[0].node, "product");
+    EXPECT_EQ(flatten_batch_products(graph, {"y"}), 0);
+}
+
+TEST(FlattenBatchProducts, KeepsTheNameOfWhatIsWanted) {
+    TfGraph graph = dense_layer();
+    flatten_batch_products(graph, {"y", "product"});
+    EXPECT_EQ(graph.find("product")->op, "Reshape");
+    EXPECT_EQ(graph.find(graph.find("product")->inputs[0].node)->op, "MatMul");
+}
+
+TEST(FlattenBatchProducts, LeavesOtherCurvesAndProductsOfBatchesAlone) {
+    TfGraph other = dense_layer();
+    other.find("half")->attributes.set("value", TfTensor(Tensor::scalar<float>(0.6F)));
+    flatten_batch_products(other, {"y"});
+    EXPECT_EQ(other.find("gelu")->op, "Mul");
+    EXPECT_EQ(other.find("biased")->op, "Reshape");
+    TfGraph batches = dense_layer();
+    batches.find("w")->attributes.set("value", TfTensor(Tensor::of<float>({1, 2, 3}, kWeights)));
+    EXPECT_EQ(flatten_batch_products(batches, {"y"}), 0);
+}
+
 TEST(OptimizeForQuantization, DoesAllOfItAndIsIdempotent) {
     TfGraph graph = convolution();
     add_statistics(graph);

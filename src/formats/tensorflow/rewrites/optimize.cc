@@ -12,6 +12,7 @@ void optimize_for_quantization(TfGraph& graph, std::span<const std::string> inpu
     remove_training_nodes(graph, inputs, wanted);
     split_shared_inputs(graph);
     // One folding makes room for the next: a factor behind a folded normalization, for example.
+    flatten_batch_products(graph, wanted);
     int changes = 1;
     while (changes > 0) {
         changes = mkl_fuse_pad_and_conv(graph, wanted);

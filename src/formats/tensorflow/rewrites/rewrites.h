@@ -37,6 +37,10 @@ int fuse_column_wise_mul(TfGraph& graph, const Wanted& wanted);
 //! Pad(zeros) → Conv2D|DepthwiseConv2dNative with VALID or EXPLICIT padding: the convolution pads by itself.
 int mkl_fuse_pad_and_conv(TfGraph& graph, const Wanted& wanted);
 
+//! BatchMatMul(x, constant matrix): a MatMul between two Reshapes. Then Reshape(MatMul) → BiasAdd|Add(vector), and → GELU: the Reshape comes
+//! last.
+int flatten_batch_products(TfGraph& graph, const Wanted& wanted);
+
 //! A constant that several convolutions or products read gets a copy for each, called NAME_2, NAME_3, …
 int split_shared_inputs(TfGraph& graph);
 
