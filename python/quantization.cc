@@ -1,4 +1,6 @@
 // quantize, calibrate and compare for Python. Samples are pulled from an iterator one at a time; the GIL is held only then.
+#include <algorithm>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -6,6 +8,7 @@
 
 #include "kilter/base/error.h"
 #include "kilter/calibration/calibrate.h"
+#include "kilter/calibration/entropy.h"
 #include "kilter/deploy/mxnet.h"
 #include "kilter/engine/compare.h"
 #include "kilter/formats/onnx.h"
@@ -111,6 +114,17 @@ nb::dict summary_of(const ValueStats& stats) {
     return entry;
 }
 
+// As if the value had reached from `low` to `high`: the range that minmax takes then.
+void assume(Stats& stats, const std::string& value, float low, float high) {
+    const auto found = stats.values.find(value);
+    if (found == stats.values.end()) throw Error("there are no statistics of '" + value + "'");
+    ValueStats& entry = found->second;
+    entry.min = low;
+    entry.max = high;
+    for (float& least : entry.channel_min) least = std::clamp(least, low, high);
+    for (float& most : entry.channel_max) most = std::clamp(most, low, high);
+}
+
 void bind_stats(nb::module_& module) {
     nb::class_<Stats>(module, "Stats")
         .def_static(
@@ -128,6 +142,7 @@ void bind_stats(nb::module_& module) {
             },
             "path"_a)
         .def("merge", &Stats::merge, "other"_a)
+        .def("assume", &assume, "value"_a, "low"_a, "high"_a)
         .def_ro("samples", &Stats::samples)
         .def(
             "equal", [](const Stats& a, const Stats& b) { return a == b; }, "other"_a)
@@ -208,6 +223,7 @@ void bind_quantization(nb::module_& module) {
                "instances"_a);
     module.def("compare", &compare_sessions, "a"_a, "b"_a, "next"_a);
     module.def("capability_table", &capability_table);
+    module.def("entropy_threshold", &entropy_threshold, "bins"_a, "width"_a, "never_negative"_a);
 }
 
 }  // namespace kilter::python

@@ -96,8 +96,9 @@ std::optional<std::vector<Batch>> shuffled(const std::vector<Batch>& batches, ui
 //! A function of the user's, which gets the model as a session that is his until it returns.
 class ByPython : public Evaluation {
   public:
-    ByPython(nb::object function, std::vector<bool> higher)
-        : function_(std::move(function)), higher_(std::move(higher)) {}
+    //! `elsewhere`: the function gets candidates whole, to run them with another engine.
+    ByPython(nb::object function, std::vector<bool> higher, bool elsewhere)
+        : function_(std::move(function)), higher_(std::move(higher)), elsewhere_(elsewhere) {}
     std::vector<bool> higher_is_better() const override { return higher_; }
 
     EvaluationRun run(const Program& program, const Rejection* /*rejection*/) override {
@@ -115,9 +116,22 @@ class ByPython : public Evaluation {
         return result;
     }
 
+    EvaluationRun run_candidate(const QuantizedModel& candidate, const Program& program,
+                                const Rejection* rejection) override {
+        if (!elsewhere_) return run(program, rejection);
+        QuantizedModel whole{clone(candidate.model), candidate.plan, candidate.report, candidate.assumptions};
+        const nb::gil_scoped_acquire gil;
+        const nb::object given =
+            nb::cast(new QuantizedSession(std::move(whole), 0), nb::rv_policy::take_ownership);
+        EvaluationRun result;
+        result.accuracy = nb::cast<std::vector<double>>((*function_)(given));
+        return result;
+    }
+
   private:
     Callback function_;
     std::vector<bool> higher_;
+    bool elsewhere_;
 };
 
 //! What was found, with the best model ready to run.
@@ -213,14 +227,14 @@ TunedSession* tune_session(const Session& session, const std::optional<nb::calla
                            const nb::list& metrics, const nb::object& config_object, const nb::dict& words,
                            const nb::dict& quantize_words, int instances,
                            const std::optional<nb::callable>& told,
-                           const std::optional<nb::callable>& working) {
+                           const std::optional<nb::callable>& working, bool elsewhere) {
     const std::optional<Config> config = config_of(config_object);
     TuneOptions options = config ? tune_options(*config) : TuneOptions();
     apply_search_words(words, options);
     apply_words(quantize_words, options.quantize);
     const std::vector<Component> asked = metrics_of(metrics);
     std::unique_ptr<Evaluation> evaluation;
-    if (evaluate) evaluation = std::make_unique<ByPython>(*evaluate, higher_is_better);
+    if (evaluate) evaluation = std::make_unique<ByPython>(*evaluate, higher_is_better, elsewhere);
 
     Watch watch(working);
     Outcome fp32;
@@ -257,7 +271,7 @@ void bind_tuning(nb::module_& module) {
         .def_prop_ro("result", [](TunedSession& session) { return python::to_dict(session.result()); });
     module.def("tune", &tune_session, "session"_a, "calibration"_a.none(), "evaluate"_a.none(),
                "higher_is_better"_a, "data"_a.none(), "metrics"_a, "config"_a.none(), "options"_a,
-               "quantize"_a, "instances"_a, "told"_a.none(), "working"_a.none());
+               "quantize"_a, "instances"_a, "told"_a.none(), "working"_a.none(), "elsewhere"_a);
     module.def("sensitivity", &sensitivity_of, "session"_a, "calibration"_a, "options"_a, "quantize"_a,
                "working"_a.none());
     module.def(

@@ -65,6 +65,8 @@ class TunedModel(Model):
             if "granularity" in entry.get("weights", {})
         }
         excluded = [entry["name"] for entry in operators if entry["precision"] != "int8"]
+        if hasattr(self.model, "excluded_symbols"):  # a framework with names of its own
+            excluded = self.model.excluded_symbols(excluded)
         return {
             "quant_cfg": {
                 "excluded_symbols": excluded,

@@ -230,6 +230,11 @@ def tune(
         config = os.fspath(config)
     if workspace is not None and source.foreign and not hosted:
         _keep(source, Path(workspace))
+    elsewhere = quantization.get("target") == "mxnet"
+    if elsewhere and (evaluate is None or not source.runs_elsewhere):
+        raise InputValueError(
+            "the target mxnet evaluates models in MXNet: give a Gluon block or a checkpoint, and an evaluation function"
+        )
     listener = _listener(progress)
     if hosted:
         judge = (
@@ -253,7 +258,7 @@ def tune(
                 None
                 if calibration is None
                 else _opener(calibration, lambda item: calibration_batches(source, item)),
-                None if evaluate is None else _evaluator(evaluate, len(higher), source),
+                None if evaluate is None else _evaluator(evaluate, len(higher), source, elsewhere),
                 higher,
                 None if data is None else _opener(data, lambda item: labelled_batches(source, item)),
                 _metrics(metric),
@@ -263,6 +268,7 @@ def tune(
                 instances,
                 _teller(listener),
                 listener.working,
+                elsewhere,
             )
     finally:
         listener.close()
@@ -418,9 +424,17 @@ def _opener(
     return start
 
 
-def _evaluator(evaluate: Callable[[Any], Any], figures: int, source: Opened) -> Callable[[Any], list[float]]:
+def _evaluator(
+    evaluate: Callable[[Any], Any], figures: int, source: Opened, elsewhere: bool
+) -> Callable[[Any], list[float]]:
     judge = _judge(evaluate, figures)
-    return lambda session: judge(source.wrap(TrialModel(session)))
+
+    def run(session: _kilter.ProgramSession) -> list[float]:
+        if isinstance(session, _kilter.QuantizedSession):
+            return judge(source.elsewhere(QuantizedModel(session)))
+        return judge(source.elsewhere(None) if elsewhere else source.wrap(TrialModel(session)))
+
+    return run
 
 
 def _judge(evaluate: Callable[[Any], Any], figures: int) -> Callable[[Any], list[float]]:

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
+#include "base/fail.h"
 #include "calibration/ranges.h"
+#include "kilter/calibration/entropy.h"
 
 namespace kilter {
 namespace {
@@ -137,25 +140,39 @@ class Divergence {
     int64_t levels_;
 };
 
-}  // namespace
-
-float kl_threshold(const ValueStats& stats, int levels) {
-    const float largest = std::max(-stats.min, stats.max);
-    if (!(largest > 0)) return 0;
-    const std::vector<double> bins = centred_bins(stats.histogram, largest);
-    // 255 levels from -127 to 127. What is never negative uses one half of a grid twice as fine.
-    const int64_t grid = stats.min >= 0 ? 2 * static_cast<int64_t>(levels) - 1 : levels - 1;
+// How many bins from the middle to clip at; nothing when no threshold has a divergence.
+std::optional<int64_t> best_half(const std::vector<double>& bins, int64_t grid) {
     const auto half = static_cast<int64_t>(bins.size() / 2);
-    if (half <= grid / 2) return largest;
+    if (half <= grid / 2) return std::nullopt;
     const Divergence divergence(bins, grid);
     std::vector<double> found(static_cast<size_t>(half - grid / 2 + 1));
 #pragma omp parallel for schedule(dynamic, 64)
     for (size_t i = 0; i < found.size(); ++i) found[i] = divergence(grid / 2 + static_cast<int64_t>(i));
     const auto best = std::ranges::min_element(found) - found.begin();
     // The definition never puts the lowest bin into Q: with everything there, no threshold has a divergence.
-    if (std::isinf(found[static_cast<size_t>(best)])) return largest;
+    if (std::isinf(found[static_cast<size_t>(best)])) return std::nullopt;
+    return grid / 2 + best;
+}
+
+// 255 levels from -127 to 127. What is never negative uses one half of a grid twice as fine.
+int64_t grid_of(int64_t levels, bool never_negative) { return never_negative ? 2 * levels - 1 : levels - 1; }
+
+}  // namespace
+
+float kl_threshold(const ValueStats& stats, int levels) {
+    const float largest = std::max(-stats.min, stats.max);
+    if (!(largest > 0)) return 0;
+    const std::vector<double> bins = centred_bins(stats.histogram, largest);
+    const auto best = best_half(bins, grid_of(levels, stats.min >= 0));
     // Bins are pairs of the histogram's, and the middle one reaches one of those to each side.
-    return static_cast<float>(static_cast<double>(2 * (grid / 2 + best) + 1) * stats.histogram.width());
+    return best ? static_cast<float>(static_cast<double>(2 * *best + 1) * stats.histogram.width()) : largest;
+}
+
+float entropy_threshold(const std::vector<double>& bins, double width, bool never_negative) {
+    require(bins.size() % 2 == 1, "a histogram of {} bins; expected an odd number", bins.size());
+    const auto half = static_cast<int64_t>(bins.size() / 2);
+    const auto best = best_half(bins, grid_of(256, never_negative));
+    return static_cast<float>((static_cast<double>(best.value_or(half)) + 0.5) * width);
 }
 
 }  // namespace kilter

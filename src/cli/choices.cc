@@ -85,8 +85,8 @@ void add_choice_options(CLI::App& command, ChoiceArguments& arguments) {
     words("--scheme", arguments.scheme, {"sym", "asym"}, "asym (default) or sym: zero points of activations");
     words("--mode", arguments.mode, {"full", "smart"},
           "smart (default), or full: all that has integer kernels");
-    words("--target", arguments.target, {"kilter", "onnxruntime"},
-          "kilter (default) or onnxruntime: whom to please");
+    words("--target", arguments.target, {"kilter", "onnxruntime", "mxnet"},
+          "kilter (default), onnxruntime or mxnet: whom to please");
     several("--exclude", arguments.exclude, "NAME", "Keep these in float: name, glob, /regex/ or type:Conv");
     several("--only", arguments.only, "NAME", "Quantize nothing else");
     several("--recipe", arguments.recipes, "R",

@@ -19,7 +19,8 @@
 namespace kilter {
 namespace {
 
-constexpr Word<Target> kTargets[] = {{Target::kilter, "kilter"}, {Target::onnxruntime, "onnxruntime"}};
+constexpr Word<Target> kTargets[] = {
+    {Target::kilter, "kilter"}, {Target::onnxruntime, "onnxruntime"}, {Target::mxnet, "mxnet"}};
 
 size_t constant_bytes(const Graph& graph) {
     size_t bytes = 0;
@@ -112,6 +113,12 @@ std::string_view name(Target target) { return word_of(kTargets, target); }
 Target target(std::string_view name) { return parse_word(kTargets, "target", name); }
 
 void apply_options(Plan& plan, const QuantizeOptions& options) {
+    if (options.target == Target::mxnet) {
+        Choice choice;
+        choice.scheme = Scheme::sym;
+        choice.algorithm = RangeAlgorithm::minmax;
+        plan.apply({Override::Of::model, "", choice});
+    }
     for (const Override& rule : options.overrides) plan.apply(rule);
     if (!options.only.empty()) {
         std::unordered_set<const OperatorPlan*> kept;

@@ -148,7 +148,14 @@ ModelBackend::ModelBackend(const Model& model, std::function<BatchSource()> cali
     : model_(model), calibration_(std::move(calibration)), evaluation_(evaluation), options_(options) {
     Model prepared = clone(model);
     prepare(prepared, options.quantize);
-    space_ = make_space(make_plan(prepared.graph, options.quantize), options.rules);
+    std::vector<SpaceRule> rules = options.rules;
+    if (options.quantize.target == Target::mxnet) {
+        SpaceRule rule;
+        rule.algorithms = {
+            RangeAlgorithm::minmax};  // what is written for it does not differ in anything else
+        rules.insert(rules.begin(), std::move(rule));
+    }
+    space_ = make_space(make_plan(prepared.graph, options.quantize), rules);
     require(!space_.operators.empty(), "the model has no operator that can be quantized");
     add_variants(space_, options);
     prepared_.resize(space_.variants.size());
@@ -299,7 +306,8 @@ Outcome ModelBackend::evaluate(const Candidate& candidate, bool complete) {
     }
     EvaluationRun run;
     try {
-        run = evaluation_->run(program, rejection.baseline != nullptr ? &rejection : nullptr);
+        run =
+            evaluation_->run_candidate(model, program, rejection.baseline != nullptr ? &rejection : nullptr);
     } catch (const NotANumber&) {  // FP32 gave numbers: this is one more way for a candidate to be bad
         run.accuracy.assign(baseline_.accuracy.size(), std::numeric_limits<double>::quiet_NaN());
     }

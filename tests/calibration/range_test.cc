@@ -7,6 +7,7 @@
 
 #include "calibration/ranges.h"
 #include "kilter/base/error.h"
+#include "kilter/calibration/entropy.h"
 
 namespace kilter::range_test {
 
@@ -123,6 +124,20 @@ TEST(KlRange, IsWhatTheDefinitionGives) {
             const ValueStats stats = stats_of(values);
             EXPECT_EQ(kl_threshold(stats, levels), threshold_by_definition(stats, levels)) << levels;
         }
+}
+
+TEST(EntropyThreshold, FollowsTheWidthOfBins) {
+    std::vector<double> bins(4001, 0.0);
+    for (int i = -2000; i <= 2000; ++i)
+        bins[static_cast<size_t>(2000 + i)] = std::floor(1e6 * std::exp(-std::abs(i) / 80.0));
+    bins.front() = bins.back() = 1;  // one value far out on each side
+    const float threshold = entropy_threshold(bins, 0.5, false);
+    EXPECT_GE(threshold, 63.0F);
+    EXPECT_LT(threshold, 900.0F);
+    EXPECT_FLOAT_EQ(entropy_threshold(bins, 1.0, false), 2 * threshold);
+    // Fewer bins than levels leave nothing to choose.
+    EXPECT_FLOAT_EQ(entropy_threshold(std::vector<double>(101, 1.0), 1.0, true), 50.5F);
+    EXPECT_THROW(entropy_threshold(std::vector<double>(100, 1.0), 1.0, false), Error);
 }
 
 TEST(KlRange, CutsAThinTail) {

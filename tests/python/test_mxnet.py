@@ -133,6 +133,22 @@ def test_quantize_writes_for_mxnet_and_for_others(tmp_path, images, cli):
     assert np.linalg.norm(found - wanted) < 0.05 * np.linalg.norm(wanted)
 
 
+def test_tune_writes_for_mxnet(tmp_path, images, cli):
+    write(tmp_path)
+    np.save(tmp_path / "x.npy", images)
+    np.save(tmp_path / "labels.npy", expected(images).argmax(1))
+    options = "--data x.npy --labels labels.npy --strategy basic --max-loss 50% --target mxnet -o t-symbol.json"
+    done = cli("tune", "net", *options.split())
+    assert done.status == 0, done.err
+    nodes = json.loads((tmp_path / "t-symbol.json").read_text())["nodes"]
+    assert "_sg_mkldnn_conv" in [node["op"] for node in nodes]
+
+
+def test_the_target_mxnet_has_no_zero_points(tmp_path, images):
+    small = kilter.quantize(write(tmp_path), [images], target="mxnet")
+    assert all(value.min in (0, -value.max) for value in small.report.ranges)
+
+
 def test_only_models_of_mxnet_are_written_for_it(tmp_path, cli):
     np.save(tmp_path / "x.npy", np.zeros((2, 1, 28, 28), np.float32))
     model = ROOT / "fixtures/fashion_mnist/model.onnx"

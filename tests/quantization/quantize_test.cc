@@ -235,6 +235,22 @@ TEST(Quantize, TargetOnnxRuntimeQuantizesBeforeTheAddition) {
     done.expect_close(0.06);
 }
 
+TEST(Quantize, TargetMxnetKnowsNoZeroPoints) {
+    Net net;
+    net.output(net.conv(net.relu_conv(net.input({1, 3, 6, 6}), 4, "a"), 4, "b"));
+    QuantizeOptions options;
+    options.target = Target::mxnet;
+    const Plan plan = make_plan(net.graph(), options);
+    ASSERT_FALSE(plan.operators.empty());
+    for (const OperatorPlan& entry : plan.operators) {
+        EXPECT_EQ(entry.activation.scheme, Scheme::sym) << entry.name;
+        EXPECT_EQ(entry.activation.algorithm, RangeAlgorithm::minmax) << entry.name;
+    }
+    // What the user says counts more.
+    options.overrides = {{Override::Of::name, "a", {.algorithm = RangeAlgorithm::kl}}};
+    EXPECT_EQ(make_plan(net.graph(), options).find("a")->activation.algorithm, RangeAlgorithm::kl);
+}
+
 TEST(Quantize, Bf16StandsBetweenCasts) {
     Net net;
     net.output(net.conv(net.relu_conv(net.input({1, 3, 6, 6}), 4, "a"), 4, "b"));

@@ -11,10 +11,12 @@
 
 namespace kilter {
 
-//! What the numbers are chosen for. Any runtime gives the right results with any of them; this is about speed.
+//! What the numbers are chosen for. Any runtime gives the right results with any of them; this is about speed, and for MXNet about
+//! what it can do.
 enum class Target {
     kilter,  // residual additions are fused into the product before them (kilter, OpenVINO)
     onnxruntime,  // ONNX Runtime fuses an operator only when its own result is quantized: a pair stands before each addition
+    mxnet,  // MXNet knows no zero points, and clips before it adds: symmetric ranges that hold everything
 };
 std::string_view name(Target target);
 Target target(std::string_view name);

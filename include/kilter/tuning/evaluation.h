@@ -13,6 +13,8 @@
 
 namespace kilter {
 
+struct QuantizedModel;
+
 //! The next batch, or nothing at the end.
 using BatchSource = std::function<std::optional<Batch>()>;
 
@@ -43,6 +45,11 @@ class Evaluation {
     virtual std::pair<double, double> bounds() const;
     //! `rejection` may be null.
     virtual EvaluationRun run(const Program& program, const Rejection* rejection) = 0;
+    //! The same for a quantized model, which `program` runs; an evaluation may run it elsewhere.
+    virtual EvaluationRun run_candidate(const QuantizedModel& /*candidate*/, const Program& program,
+                                        const Rejection* rejection) {
+        return run(program, rejection);
+    }
     //! Metrics that compare with what FP32 gave need to know it before any run.
     virtual bool needs_reference() const { return false; }
     virtual void set_reference(const Program& /*fp32*/) {}

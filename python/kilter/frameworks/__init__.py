@@ -157,6 +157,20 @@ class Opened:
         """What the user gets in place of the model that was given."""
         return model if self._bridge is None else self._bridge.wrap(model, self._given)
 
+    @property
+    def bridge(self) -> Any:
+        """To the framework; None when it is none's."""
+        return self._bridge
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Can the framework itself run what kilter makes?"""
+        return hasattr(self._bridge, "elsewhere")
+
+    def elsewhere(self, model: Model | None) -> Any:
+        """The quantized model as the framework runs it; None: the one that was given."""
+        return self._bridge.elsewhere(model, self._given)
+
     # What follows is for models that their framework has to run.
 
     def hosted(self, function: bool) -> bool:

@@ -6,7 +6,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 
 from .. import model as engine
 from ..errors import InputTypeError, InputValueError
+from .mxnet_names import fused_names
+from .mxnet_quantization import quantize_model, quantize_net
 
-__all__ = ["Block", "Bridge"]
+__all__ = ["Block", "Bridge", "quantize_model", "quantize_net"]
 
 
 def _prefix(folder: "tempfile.TemporaryDirectory[str]") -> Path:
@@ -38,6 +40,12 @@ def _is_checkpoint(model: Any) -> bool:
     return isinstance(model, tuple) and len(model) == 3 and isinstance(model[0], mx.sym.Symbol)
 
 
+def _imported(prefix: Path, inputs: tuple[str, ...]) -> Any:
+    """A block of files."""
+    names = [name for name in inputs if name]
+    return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", names, f"{prefix}-0000.params")
+
+
 class Bridge:
     """Made by `kilter.frameworks.bridge_for(block)`."""
 
@@ -54,6 +62,11 @@ class Bridge:
         self._dtypes: dict[str, np.dtype] = {}
         self._one_output = True
         self._source: tempfile.TemporaryDirectory[str] | None = None  # where the exported files are
+
+    @property
+    def checkpoint(self) -> str:
+        """The prefix of the files that the model was exported to."""
+        return str(_prefix(self._source))
 
     def load(self, model: Any, example: Any) -> engine.Model:
         """Exports the block; it is left as it is, but for having been called with the example."""
@@ -124,6 +137,14 @@ class Bridge:
             item = dict(zip(self._inputs, arrays, strict=False))
         return _converted(item, self._dtypes)
 
+    def elsewhere(self, model: engine.Model | None, original: Any) -> Any:
+        """What MXNet runs: the model that was given, or what is written for MXNet of a quantized one."""
+        if model is None:
+            return _imported(_prefix(self._source), self._inputs)
+        with tempfile.TemporaryDirectory(prefix="kilter-mxnet-") as folder:
+            model._session.export_mxnet(str(_prefix(self._source)), f"{folder}/model")
+            return _imported(Path(folder) / "model", self._inputs)
+
     def wrap(self, model: engine.Model, original: Any) -> "Block":
         return Block(model, self._inputs, self._one_output, self._source)
 
@@ -165,6 +186,12 @@ class Block:
         return results[0] if self.one_output else results
 
     __call__ = forward
+
+    def excluded_symbols(self, operators: Iterable[str]) -> list[str]:
+        """Operators under the names they have once MXNet has fused them: sg_mkldnn_conv_bn_act_0."""
+        if self.source is None:
+            return list(operators)
+        return fused_names(mx.sym.load(f"{_prefix(self.source)}-symbol.json"), operators)
 
     def hybridize(self, *_: Any, **__: Any) -> None:
         """It is compiled already."""

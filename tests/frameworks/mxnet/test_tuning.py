@@ -146,3 +146,33 @@ def test_exported_calls_of_one_block_have_ranges_of_their_own(tmp_path):
     found = there(x).asnumpy()
     for half in (slice(0, 4), slice(4, 8)):
         assert relative(found[:, half], expected[:, half]) < 0.05
+
+
+@pytest.mark.parametrize("name", ["cifar_resnet20_v1", "cifar_resnet56_v2"])
+def test_tuned_for_mxnet_means_measured_in_mxnet(name, shared_data, cifar, tmp_path):
+    prefix = f"{shared_data}/mxnet_cifar10/{name}"
+    block = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
+    images, labels = cifar("test1000")
+    evaluate = accuracy_over(batches(images[:400], labels[:400]))
+    result = kilter.tune(
+        block,
+        calibration=batches(*cifar("calib500"))[:5],
+        evaluate=evaluate,
+        max_loss="0.5%",
+        samples=250,
+        max_trials=30,
+        target="mxnet",
+    )
+    assert result.met
+    assert result.baseline.accuracy[0] == pytest.approx(evaluate(block))
+    result.model.export(tmp_path / "int8")
+    there = mx.gluon.SymbolBlock.imports(
+        f"{tmp_path}/int8-symbol.json", ["data"], f"{tmp_path}/int8-0000.params"
+    )
+    assert evaluate(there) == pytest.approx(result.best.accuracy[0], abs=0.003)
+
+
+def test_a_target_that_cannot_run_it_is_an_error():
+    samples = [mx.nd.random.normal(shape=(2, 3, 12, 12))]
+    with pytest.raises(kilter.Error, match="evaluates models in MXNet"):
+        kilter.tune(small_block(), data=[(samples[0], mx.nd.zeros(2))], metric="topk", target="mxnet")
