@@ -42,6 +42,8 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "mxnet"
 DATA = Path(os.environ.get("KILTER_DATA", ROOT.parent / "shared" / "data"))
 CIFAR = ("cifar_resnet20_v1", "cifar_resnet20_v2", "cifar_resnet56_v2")
+# Ranges are symmetric in MXNet, so all tools have the same.
+SCHEME = "sym"
 # Engines' threads spin for a while after their last run; the next one starts when they are asleep.
 SETTLE_SECONDS = 0.25
 
@@ -232,7 +234,7 @@ def kilter_rows(task):
         yield (
             f"kilter int8 {name}",
             lambda row, algorithm=algorithm: kilter.quantize(
-                task.block(), task.calibration, algorithm=algorithm
+                task.block(), task.calibration, algorithm=algorithm, scheme=SCHEME
             ),
         )
 
@@ -246,6 +248,7 @@ def kilter_rows(task):
             samples=task.samples,
             max_trials=task.max_trials,
             seed=9527,
+            scheme=SCHEME,
             progress=False,
         )
         row.trials, row.met = len(result.trials), result.met

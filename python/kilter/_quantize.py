@@ -278,6 +278,8 @@ def _words(**given: Any) -> dict[str, Any]:
         "smooth_alpha": None,
     }
     words |= {key: value for key, value in given.items() if value is not None}
+    if words["target"] == "mxnet" and words["scheme"] == "asym":
+        words["scheme"] = None  # MXNet knows no zero points
     for key in ("exclude", "only", "recipes"):
         words[key] = _names(words.get(key, ()))
     for key in ("overrides", "plan"):

@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 4> kNames{"minmax", "kl", "percentile", "
 std::string_view name(RangeAlgorithm algorithm) { return kNames[static_cast<size_t>(algorithm)]; }
 
 RangeAlgorithm range_algorithm(std::string_view name) {
+    // MXNet's words.
+    if (name == "naive") return RangeAlgorithm::minmax;
+    if (name == "entropy") return RangeAlgorithm::kl;
     const auto found = std::ranges::find(kNames, name);
     require(found != kNames.end(), "'{}' is no range algorithm; there are minmax, kl, percentile and mse",
             name);

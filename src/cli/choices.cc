@@ -29,7 +29,8 @@ Choice model_choice(const ChoiceArguments& arguments) {
         choice.percentile = percentile;
     }
     choice.granularity = granularity(arguments.weights);
-    choice.scheme = scheme(arguments.scheme);
+    // MXNet knows no zero points: its plan says so itself.
+    if (arguments.target != "mxnet" || arguments.scheme != "asym") choice.scheme = scheme(arguments.scheme);
     return choice;
 }
 
@@ -65,7 +66,7 @@ void ChoiceArguments::apply(QuantizeOptions& options, const CLI::App& command) c
 void add_choice_options(CLI::App& command, ChoiceArguments& arguments) {
     command
         .add_option("--calibration", arguments.calibration,
-                    "auto (default), minmax, kl, percentile[:P] or mse")
+                    "auto (default), minmax (naive), kl (entropy), percentile[:P] or mse")
         ->type_name("HOW");
     const auto words = [&](const char* option, std::string& value, std::vector<std::string> known,
                            const char* help) {
@@ -80,7 +81,7 @@ void add_choice_options(CLI::App& command, ChoiceArguments& arguments) {
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     };
-    words("--weights", arguments.weights, {"per-channel", "per-tensor"},
+    words("--weights", arguments.weights, {"per-channel", "per-tensor", "channel-wise", "tensor-wise"},
           "per-channel (default) or per-tensor");
     words("--scheme", arguments.scheme, {"sym", "asym"}, "asym (default) or sym: zero points of activations");
     words("--mode", arguments.mode, {"full", "smart"},

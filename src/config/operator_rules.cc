@@ -55,11 +55,13 @@ constexpr Word<Precision> kDtypes[] = {{"int8", Precision::int8},
                                        {"bf16", Precision::bf16}};
 constexpr Word<Scheme> kSchemes[] = {{"sym", Scheme::sym}, {"asym", Scheme::asym}};
 constexpr Word<Granularity> kGranularities[] = {{"per_channel", Granularity::per_channel},
-                                                {"per_tensor", Granularity::per_tensor}};
-constexpr Word<RangeAlgorithm> kAlgorithms[] = {{"minmax", RangeAlgorithm::minmax},
-                                                {"kl", RangeAlgorithm::kl},
-                                                {"percentile", RangeAlgorithm::percentile},
-                                                {"mse", RangeAlgorithm::mse}};
+                                                {"per_tensor", Granularity::per_tensor},
+                                                {"channel-wise", Granularity::per_channel},
+                                                {"tensor-wise", Granularity::per_tensor}};
+constexpr Word<RangeAlgorithm> kAlgorithms[] = {
+    {"minmax", RangeAlgorithm::minmax},         {"kl", RangeAlgorithm::kl},
+    {"percentile", RangeAlgorithm::percentile}, {"mse", RangeAlgorithm::mse},
+    {"naive", RangeAlgorithm::minmax},          {"entropy", RangeAlgorithm::kl}};
 
 // The values of the words that have one, each once, in the order of the list.
 template <class T, size_t n>

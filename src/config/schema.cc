@@ -79,7 +79,7 @@ Rule postprocess() {
 }
 
 Rule dtypes() { return list(word({"int8", "uint8", "fp32", "bf16", "fp16"})); }
-Rule granularities() { return list(word({"per_channel", "per_tensor"})); }
+Rule granularities() { return list(word({"per_channel", "per_tensor", "channel-wise", "tensor-wise"})); }
 
 Rule operator_options() {
     Rule bit = list(number(0, 7));
@@ -90,7 +90,7 @@ Rule operator_options() {
             {"weight",
              map({
                  {"granularity", granularities(), "[\"per_channel\", \"per_tensor\"]",
-                  "one scale for each output channel, or one for the whole tensor"},
+                  "one scale for each output channel, or one for the whole tensor; the last two are MXNet's words"},
                  {"scheme",
                   refusing(list(word({"sym", "asym"})),
                            {{"asym_float", "floating-point zero points are PyTorch's own: write sym"}}),
@@ -108,8 +108,10 @@ Rule operator_options() {
                  {"scheme", list(word({"sym", "asym"})), "[\"asym\", \"sym\"]",
                   "zero point in the middle of the integers, or where the range puts it"},
                  {"dtype", dtypes(), "[\"uint8\", \"int8\", \"fp32\"]", "what the operator may compute in"},
-                 {"algorithm", list(word({"minmax", "kl", "percentile", "mse", "placeholder"})),
-                  "[\"minmax\", \"kl\"]", "how the range is chosen; percentile and mse are kilter's own"},
+                 {"algorithm",
+                  list(word({"minmax", "kl", "percentile", "mse", "naive", "entropy", "placeholder"})),
+                  "[\"minmax\", \"kl\"]",
+                  "how the range is chosen; percentile and mse are kilter's own, naive and entropy MXNet's names of the first two"},
                  {"compute_dtype", dtypes(), "[\"uint8\"]",
                   "accepted without effect: it concerns dynamic quantization"},
              }),

@@ -13,7 +13,9 @@ namespace {
 
 constexpr Word<Scheme> kSchemes[] = {{Scheme::asym, "asym"}, {Scheme::sym, "sym"}};
 constexpr Word<Granularity> kGranularities[] = {{Granularity::per_channel, "per-channel"},
-                                                {Granularity::per_tensor, "per-tensor"}};
+                                                {Granularity::per_tensor, "per-tensor"},
+                                                {Granularity::per_channel, "channel-wise"},  // MXNet's words
+                                                {Granularity::per_tensor, "tensor-wise"}};
 
 // The product of two scales is a scale too, that of the bias: two of these still make a normal float.
 constexpr double kSmallestScale = 0x1p-62;

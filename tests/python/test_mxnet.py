@@ -137,11 +137,42 @@ def test_tune_writes_for_mxnet(tmp_path, images, cli):
     write(tmp_path)
     np.save(tmp_path / "x.npy", images)
     np.save(tmp_path / "labels.npy", expected(images).argmax(1))
-    options = "--data x.npy --labels labels.npy --strategy basic --max-loss 50% --target mxnet -o t-symbol.json"
+    options = (
+        "--data x.npy --labels labels.npy --strategy basic --max-loss 50% --target mxnet -o t-symbol.json"
+    )
     done = cli("tune", "net", *options.split())
     assert done.status == 0, done.err
     nodes = json.loads((tmp_path / "t-symbol.json").read_text())["nodes"]
     assert "_sg_mkldnn_conv" in [node["op"] for node in nodes]
+
+
+def test_words_of_mxnet_mean_the_same(tmp_path, images, cli):
+    prefix = write(tmp_path)
+    np.save(tmp_path / "x.npy", images)
+    for theirs, ours in (("naive", "minmax"), ("entropy", "kl")):
+        plans = [kilter.quantize(prefix, [images], algorithm=word).plan for word in (theirs, ours)]
+        assert plans[0] == plans[1]
+    plans = [kilter.quantize(prefix, [images], weights=word).plan for word in ("tensor-wise", "per-tensor")]
+    assert plans[0] == plans[1]
+    for words in (("naive", "channel-wise"), ("minmax", "per-channel")):
+        options = f"--data x.npy --calibration {words[0]} --weights {words[1]} -o {words[0]}.onnx"
+        assert cli("quantize", "net", *options.split()).status == 0
+    a, b = (kilter.load(tmp_path / f"{name}.onnx")(images) for name in ("naive", "minmax"))
+    np.testing.assert_array_equal(a, b)
+    config = {
+        "quantization": {
+            "model_wise": {
+                "activation": {"algorithm": ["entropy"]},
+                "weight": {"granularity": ["tensor-wise"]},
+            }
+        }
+    }
+    labels = expected(images).argmax(1)
+    result = kilter.tune(
+        prefix, metric="topk", data=[(images, labels)], config=config, strategy="basic", max_loss="90%"
+    )
+    (plan,) = (entry for entry in result.plan["operators"] if entry["op"] == "Conv")
+    assert (plan["activation"]["algorithm"], plan["weights"]["granularity"]) == ("kl", "per-tensor")
 
 
 def test_the_target_mxnet_has_no_zero_points(tmp_path, images):

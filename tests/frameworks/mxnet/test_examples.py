@@ -1,5 +1,6 @@
 """The scripts of examples/mxnet, to their ends, on real networks and images."""
 
+import json
 import os
 import re
 import subprocess
@@ -92,3 +93,40 @@ def test_resnet_tuning_and_measurement(records, tmp_path):
     for study in studies:
         assert (study / "study.journal").exists()
         assert isinstance(kilter.recover(study, 1), kilter.QuantizedModel)
+
+
+def test_the_duel_writes_tables_and_a_plot(shared_data, tmp_path):
+    script = EXAMPLES.parents[1] / "bench" / "mxnet_duel.py"
+    words = "--images 32 --calibration 32 --batch 16 --rounds 1 --max-trials 2 --output duel".split()
+    environment = os.environ | {"KILTER_DATA": str(shared_data)}
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(script),
+            "cifar_resnet20_v1",
+            *words,
+            "--rows",
+            "inc basic,kilter int8,kilter auto",
+        ],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "duel.json").read_text())
+    names = [row["name"] for row in report["rows"]]
+    assert names == [
+        "mxnet fp32",
+        "mxnet fp32 fused",
+        "inc basic",
+        "kilter int8 naive",
+        "kilter int8 entropy",
+        "kilter auto",
+    ]
+    for row in report["rows"]:
+        assert row["validation"] > 0 and row["speedup"] > 0 and row["loss1"] < 50
+    text = (tmp_path / "duel.md").read_text()
+    assert all(f"| {name} |" in text for name in names)
+    assert (tmp_path / "duel.svg").read_text().count("<circle") == len(names)
