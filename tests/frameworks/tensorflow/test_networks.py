@@ -1,7 +1,8 @@
-"""Whole networks: kilter's FP32 is TensorFlow's, between the inputs and outputs that kilter can run."""
+"""Whole networks: kilter's FP32 is TensorFlow's."""
 
 import numpy as np
 import pytest
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 import kilter
 import networks
@@ -20,6 +21,9 @@ DETECTORS = {
     "faster_rcnn": {"size": 224, "width": 32, "proposals": 20},
     "rfcn": {"size": 224, "width": 32, "proposals": 20},
 }
+
+
+CUTS = ["features:0", "proposals:0"]
 
 
 def transposes_inside(model):
@@ -48,11 +52,69 @@ def test_detector(name, tmp_path):
         found = model.run({tensor.removesuffix(":0"): values[tensor] for tensor in inputs})
         for tensor in outputs:
             assert_close(found[tensor.removesuffix(":0")], values[tensor])
-    # The rest survives, and says what it is when it should run.
+    # From images to detections: the loops over images are Scans.
     whole = kilter.load(path, outputs=network.outputs)
-    assert [port.name for port in whole.outputs] == [tensor.removesuffix(":0") for tensor in network.outputs]
+    text = whole.graph_text()
+    assert "tensorflow." not in text
+    assert text.count(" = Scan(") == 2
+    found = whole.run({"image_tensor": network.feeds["image_tensor:0"]})
+    if name == "faster_rcnn":
+        # Regions that end at the border of the image lie inside or outside of it by the last bit of the boxes.
+        inner = dict(zip(CUTS, run_tensorflow(network.graph_def, network.feeds, CUTS), strict=True))
+        behind = kilter.load(path, inputs=CUTS, outputs=network.outputs)
+        found = behind.run({tensor.removesuffix(":0"): value for tensor, value in inner.items()})
+    expected = run_tensorflow(network.graph_def, network.feeds, network.outputs)
+    for tensor, value in zip(network.outputs, expected, strict=True):
+        assert_close(found[tensor.removesuffix(":0")], value)
+
+
+def loops(old):
+    """A map_fn over two tensors with an outer value, as both TensorFlows write it."""
+
+    def compute(x, y, factor):
+        def one(pair):
+            return pair[0] * factor + tf.reduce_sum(pair[1]), tf.argmax(pair[1])
+
+        return tf.map_fn(one, (x, y), fn_output_signature=(tf.float32, tf.int64))
+
+    specs = [([None, 3], "x"), ([None, 5], "y"), ([3], "factor")]
+    if old:
+        graph = tf.Graph()
+        with graph.as_default():
+            tf.compat.v1.disable_control_flow_v2()
+            found = compute(*(tf.compat.v1.placeholder(tf.float32, shape, name) for shape, name in specs))
+            tf.compat.v1.enable_control_flow_v2()
+            outputs = [tensor.name for tensor in found]
+        return graph.as_graph_def(), outputs
+    function = tf.function(compute).get_concrete_function(
+        *(tf.TensorSpec(shape, tf.float32, name) for shape, name in specs)
+    )
+    frozen = convert_variables_to_constants_v2(function)
+    return frozen.graph.as_graph_def(), [tensor.name for tensor in frozen.outputs]
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_maps(old, tmp_path):
+    graph_def, outputs = loops(old)
+    rng = np.random.default_rng(1)
+    shapes = {"x:0": (4, 3), "y:0": (4, 5), "factor:0": (3,)}
+    feeds = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    model = check_graph(graph_def, feeds, outputs, tmp_path / "graph.pb")
+    assert model.graph_text().count(" = Scan(") == 1
+
+
+def test_other_loops_survive(tmp_path):
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.compat.v1.disable_control_flow_v2()
+        x = tf.compat.v1.placeholder(tf.float32, [3], "x")
+        y = tf.while_loop(lambda y: tf.reduce_sum(y) < 100, lambda y: 2 * y, [x])
+        tf.compat.v1.enable_control_flow_v2()
+        tf.identity(y, "y")
+    path = write_graph(graph.as_graph_def(), tmp_path / "graph.pb")
+    model = kilter.load(path, outputs=["y"])
     with pytest.raises(kilter.Error, match="kilter cannot execute this operator"):
-        whole.run({"image_tensor": network.feeds["image_tensor:0"]})
+        model.run({"x": np.ones(3, np.float32)})
 
 
 @pytest.mark.parametrize("gelu", ["erf", "tanh"])

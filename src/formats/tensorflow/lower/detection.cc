@@ -23,25 +23,34 @@ struct Axis {
 };
 
 // TensorFlow puts the first and last sample on the borders of the region (a single one in its middle), in units of size - 1. RoiAlign puts
-// each in the middle of a bin, and shifts everything by half a pixel.
+// each in the middle of a bin, and shifts everything by half a pixel. A region that ends at the border of the image lies outside or not by the
+// last bit of TensorFlow's arithmetic: every step is rounded to float32 as there, which no rewrite may undo.
 Axis sample_axis(Lowering& l, Value* low, Value* high, Value* size, int64_t count) {
-    const auto number = [&](double value) { return l.add_scalar(value, DType::f32); };
-    Value* last = l.emit("Sub", {size, number(1)});
-    Value* first = l.emit("Mul", {low, last});
-    Value* length = l.emit("Mul", {l.emit("Sub", {high, low}), last});
-    Value* bin = length;
-    if (count > 1)
-        bin = l.emit("Div", {length, number(static_cast<double>(count - 1))});
-    else
-        first = l.emit("Add", {first, l.emit("Div", {length, number(2)})});
+    const auto number = [&](double value) { return l.add_scalar(value, DType::f64); };
+    const auto rounded = [&](std::string_view op, Value* a, Value* b) {
+        return l.cast(l.cast(l.emit(op, {a, b}), DType::f32), DType::f64);
+    };
+    low = l.cast(low, DType::f64);
+    high = l.cast(high, DType::f64);
+    Value* last = l.emit("Sub", {l.cast(size, DType::f64), number(1)});
+    Value* bin = rounded("Mul", rounded("Sub", high, low), last);
+    Value* first = nullptr;
+    if (count > 1) {
+        bin = rounded("Div", bin, number(static_cast<double>(count - 1)));
+        first = rounded("Mul", low, last);
+    } else {
+        first = rounded("Mul", rounded("Mul", number(0.5), rounded("Add", low, high)), last);
+    }
+    std::vector<double> steps(static_cast<size_t>(count));
+    for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<double>(i);
+    Value* offsets = rounded("Mul", bin, l.add_constant(Tensor::of<double>({1, count}, steps)));
+    Value* places = rounded("Add", first, offsets);
     Axis axis;
-    axis.begin = l.emit("Add", {l.emit("Sub", {first, l.emit("Div", {bin, number(2)})}), number(0.5)});
-    axis.end = l.emit("Add", {axis.begin, l.emit("Mul", {bin, number(static_cast<double>(count))})});
-    std::vector<float> steps(static_cast<size_t>(count));
-    for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<float>(i);
-    Value* offsets = l.emit("Mul", {bin, l.add_constant(Tensor::of<float>({1, count}, steps))});
-    Value* places = l.emit("Add", {first, offsets});
     axis.outside = l.emit("Or", {l.emit("Less", {places, number(0)}), l.emit("Greater", {places, last})});
+    Value* begin = l.emit("Sub", {first, l.emit("Mul", {l.emit("Sub", {bin, number(1)}), number(0.5)})});
+    axis.begin = l.cast(begin, DType::f32);
+    axis.end =
+        l.cast(l.emit("Add", {begin, l.emit("Mul", {bin, number(static_cast<double>(count))})}), DType::f32);
     return axis;
 }
 

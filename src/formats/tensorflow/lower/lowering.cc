@@ -8,10 +8,10 @@
 namespace kilter::tensorflow {
 
 LowerFunction find_rule(std::string_view op) {
-    static const RuleTable<LowerRule> rules{convolution_rules(), detection_rules(), elementwise_rules(),
-                                            flow_rules(),        indexing_rules(),  normalization_rules(),
-                                            pooling_rules(),     product_rules(),   reduction_rules(),
-                                            resize_rules(),      shape_rules(),     space_rules()};
+    static const RuleTable<LowerRule> rules{
+        convolution_rules(), detection_rules(),     elementwise_rules(), flow_rules(),    indexing_rules(),
+        loop_rules(),        normalization_rules(), pooling_rules(),     product_rules(), reduction_rules(),
+        resize_rules(),      shape_rules(),         space_rules()};
     return rules.find(op);
 }
 

@@ -81,6 +81,7 @@ std::span<const LowerRule> detection_rules();
 std::span<const LowerRule> elementwise_rules();
 std::span<const LowerRule> flow_rules();
 std::span<const LowerRule> indexing_rules();
+std::span<const LowerRule> loop_rules();
 std::span<const LowerRule> normalization_rules();
 std::span<const LowerRule> pooling_rules();
 std::span<const LowerRule> product_rules();

@@ -8,6 +8,8 @@
 namespace kilter::tensorflow {
 namespace {
 
+constexpr int kDeepestShape = 8;  // arithmetic on shapes that is followed
+
 TfInput ints(TfGraph& graph, const std::string& stem, const std::vector<int32_t>& values) {
     return TfInput::of(graph
                            .add_constant(graph.fresh_name(stem),
@@ -48,7 +50,8 @@ TfInput rows_of(TfGraph& graph, const Readers& readers, const TfInput& x, const 
     const std::vector<int64_t> shape{-1, columns};
     if (const TfNode* producer = graph.producer(x))
         for (const TfGraph::Use& use : readers.of(*producer)) {
-            if (use.node->op != "Reshape" || use.index != 0 || !(use.node->inputs[0] == x)) continue;
+            if (use.node->op != "Reshape" || use.node->data_inputs() != 2 || !(use.node->inputs[0] == x))
+                continue;
             const std::optional<Tensor> found = constant_of(graph, use.node->inputs[1]);
             if (found && found->to_ints() == shape) return TfInput::of(use.node->name);
         }
@@ -59,7 +62,7 @@ TfInput rows_of(TfGraph& graph, const Readers& readers, const TfInput& x, const 
 
 bool flatten(TfGraph& graph, const Readers& readers, const Wanted& wanted, TfNode& node) {
     if ((node.op != "BatchMatMulV2" && node.op != "BatchMatMul" && node.op != "BatchMatMulV3") ||
-        node.data_inputs() != node.inputs.size())
+        node.data_inputs() != 2 || node.inputs.size() != 2)
         return false;
     if (node.attributes.get_bool("adj_x") || node.attributes.get_type("T", kFloat) != kFloat) return false;
     const std::optional<Tensor> weights = constant_of(graph, node.inputs[1]);
@@ -94,7 +97,7 @@ bool is_complete_shape(const TfGraph& graph, const TfInput& shape, int depth = 0
         return std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; });
     }
     const TfNode* node = graph.producer(shape);
-    if (node == nullptr || depth > 8) return false;
+    if (node == nullptr || node->data_inputs() == 0 || depth > kDeepestShape) return false;
     if (node->op == "Shape") return true;
     if (node->op == "StridedSlice" || node->op == "GatherV2")
         return is_complete_shape(graph, node->inputs[0], depth + 1);
@@ -108,8 +111,10 @@ bool is_complete_shape(const TfGraph& graph, const TfInput& shape, int depth = 0
 // Shape(Reshape(x, s)) is s: nobody needs x as floats to know it.
 bool bypass_shape(TfGraph& graph, const Wanted& wanted, TfNode& node) {
     if (node.op != "Shape" || wanted.contains(node.name)) return false;
+    if (node.data_inputs() != 1) return false;
     const TfNode* reshape = graph.producer(node.inputs[0]);
-    if (reshape == nullptr || reshape->op != "Reshape" || !is_complete_shape(graph, reshape->inputs[1]))
+    if (reshape == nullptr || reshape->op != "Reshape" || reshape->data_inputs() != 2 ||
+        !is_complete_shape(graph, reshape->inputs[1]))
         return false;
     if (node.attributes.get_type("out_type", kInt32) != reshape->attributes.get_type("Tshape", kInt32))
         return false;
@@ -118,15 +123,16 @@ bool bypass_shape(TfGraph& graph, const Wanted& wanted, TfNode& node) {
 }
 
 // The last dimension that a shape asks for, when it is known.
-std::optional<int64_t> last_dimension(const TfGraph& graph, const TfInput& shape) {
+std::optional<int64_t> last_dimension(const TfGraph& graph, const TfInput& shape, int depth = 0) {
     if (const std::optional<Tensor> constant = constant_of(graph, shape)) {
         if (constant->size() == 0) return std::nullopt;
         return constant->to_ints().back();
     }
     const TfNode* node = graph.producer(shape);
-    if (node == nullptr || node->data_inputs() < 2) return std::nullopt;
-    if (node->op == "Pack") return last_dimension(graph, node->inputs[node->data_inputs() - 1]);
-    if (node->op == "ConcatV2") return last_dimension(graph, node->inputs[node->data_inputs() - 2]);
+    if (node == nullptr || node->data_inputs() < 2 || depth > kDeepestShape) return std::nullopt;
+    if (node->op == "Pack") return last_dimension(graph, node->inputs[node->data_inputs() - 1], depth + 1);
+    if (node->op == "ConcatV2")
+        return last_dimension(graph, node->inputs[node->data_inputs() - 2], depth + 1);
     return std::nullopt;
 }
 
@@ -170,8 +176,8 @@ bool sink_below_gelu(TfGraph& graph, const Readers& readers, const Wanted& wante
 }
 
 bool sink(TfGraph& graph, const Readers& readers, const Wanted& wanted, TfNode& reshape) {
-    if (reshape.op != "Reshape" || wanted.contains(reshape.name) ||
-        reshape.data_inputs() != reshape.inputs.size())
+    if (reshape.op != "Reshape" || wanted.contains(reshape.name) || reshape.data_inputs() != 2 ||
+        reshape.inputs.size() != 2)
         return false;
     const std::optional<Product> product = product_of(graph, readers, reshape.inputs[0]);
     if (!product || product->node->op != "MatMul") return false;
