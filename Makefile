@@ -67,7 +67,7 @@ test-fuzz: setup
 sanitize: setup
 	@test -f build/asan/build.ninja || cmake --preset asan
 	cmake --build build/asan -j $(JOBS) --target kilter_tests
-	build/asan/kilter_tests --gtest_brief=1
+	tools/in_shards.sh build/asan/kilter_tests --gtest_brief=1
 
 bench: build $(PEERS)
 	$(BIN)/python bench/peers.py
