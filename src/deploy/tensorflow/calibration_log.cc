@@ -273,10 +273,14 @@ Ranges combine(const BatchLog& log, const std::vector<std::string>& tensors, Bat
     std::vector<std::string> missing;
     for (const std::string& tensor : tensors) {
         const auto found = log.find(tensor);
-        if (found == log.end())
+        if (found == log.end()) {
             missing.push_back(tensor);
-        else
-            ranges[tensor] = combine_batches(found->second, how);
+            continue;
+        }
+        for (const Interval& batch : found->second)
+            require(std::isfinite(batch.min) && std::isfinite(batch.max),
+                    "tensor '{}' was [{}, {}] in a batch of the calibration", tensor, batch.min, batch.max);
+        ranges[tensor] = combine_batches(found->second, how);
     }
     if (!missing.empty())
         throw Error(

@@ -106,7 +106,7 @@ class Conversion {
         BatchLog log;
         if (options_.samples) {
             graph.observe(options_.samples, [&](const std::string& tensor, const Tensor& values) {
-                log[tensor].push_back(extremes(values));
+                log[tensor].push_back(extremes(tensor, values));
             });
         } else {
             const std::string text = run_command(graph.logging());
@@ -126,12 +126,11 @@ class Conversion {
         return stats;
     }
 
-    static Interval extremes(const Tensor& tensor) {
+    static Interval extremes(const std::string& name, const Tensor& tensor) {
         Interval range{INFINITY, -INFINITY};
         for (const float value : tensor.as<float>()) {
-            // NaN compares as false both ways and must not go unseen.
-            if (!(value >= range.min)) range.min = value;
-            if (!(value <= range.max)) range.max = value;
+            require(!std::isnan(value), "tensor '{}' is not a number for some of the samples", name);
+            range = {std::min<double>(range.min, value), std::max<double>(range.max, value)};
         }
         return range;
     }

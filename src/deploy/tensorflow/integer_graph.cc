@@ -1,7 +1,9 @@
 #include "deploy/tensorflow/integer_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <list>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,10 +45,8 @@ class Emission {
         const Islands& islands = values_.islands();
         // Who makes bytes of a tensor is known before anybody reads them: islands have no order among themselves.
         for (const Fused& fused : islands.fused)
-            if (needs_bytes(fused))
-                bytes_[fused.last().name] = graph_.fresh_name(fused.product->name + "/int8");
-        for (const TfNode* node : islands.passive)
-            bytes_[node->name] = graph_.fresh_name(node->name + "/int8");
+            if (needs_bytes(fused)) bytes_[fused.last().name] = fresh_name(fused.product->name + "/int8");
+        for (const TfNode* node : islands.passive) bytes_[node->name] = fresh_name(node->name + "/int8");
         for (const Fused& fused : islands.fused) emit(fused);
         for (TfNode* node : islands.passive) emit_passive(*node);
         replace_old_nodes();
@@ -75,6 +75,20 @@ class Emission {
         return use.index < passive_tensors(*use.node);
     }
 
+    // A name that neither a node of the graph has nor one that waits to be added.
+    std::string fresh_name(const std::string& stem) {
+        std::string name = graph_.fresh_name(stem);
+        for (int number = 2; !given_.insert(name).second; ++number)
+            name = graph_.fresh_name(fmt::format("{}_{}", stem, number));
+        return name;
+    }
+
+    // "node", or "node_1" for its second output.
+    static std::string stem_of(const std::string& tensor) {
+        const TfInput input(tensor);
+        return input.port == 0 ? input.node : fmt::format("{}_{}", input.node, input.port);
+    }
+
     TfNode& add(std::string name, std::string op, std::vector<TfInput> inputs) {
         TfNode node;
         node.name = std::move(name);
@@ -85,7 +99,7 @@ class Emission {
     }
 
     TfInput constant(const std::string& name, TfTensor value) {
-        TfNode& node = add(graph_.fresh_name(name), "Const", {});
+        TfNode& node = add(fresh_name(name), "Const", {});
         node.attributes.set("dtype", value.type());
         node.attributes.set("value", std::move(value));
         return TfInput::of(node.name);
@@ -101,7 +115,7 @@ class Emission {
         const auto found = range_nodes_.find(root);
         if (found != range_nodes_.end()) return found->second;
         const Stored& stored = values_.stored(root);
-        const std::string stem = TfInput(root).node;
+        const std::string stem = stem_of(root);
         // A concatenation says itself what it made of its inputs, whose ranges may still be changed.
         const TfNode* node = graph_.find(stem);
         if (node != nullptr && node->op == "ConcatV2" &&
@@ -120,7 +134,7 @@ class Emission {
         if (found != bytes_.end()) return TfInput::of(found->second);
         const Stored& stored = values_.stored(tensor);
         const auto [low, high] = range(tensor);
-        const std::string name = graph_.fresh_name(TfInput(tensor).node + "/quantize");
+        const std::string name = fresh_name(stem_of(tensor) + "/quantize");
         TfNode& node = add(name, "QuantizeV2", {TfInput(tensor), low, high});
         node.attributes.set("T", type_of(stored));
         node.attributes.set("mode", "SCALED");
@@ -148,18 +162,35 @@ class Emission {
         ++report_.dequantize;
     }
 
-    // Bias and offsets in one: x is stored as x + offset, the sum of its weights takes that out again.
-    TfInput bias(const Fused& fused, const QuantizedWeights& weights, double result_offset) {
-        const auto channels = static_cast<int64_t>(weights.channel_sum.size());
-        std::vector<double> values(weights.channel_sum.size(), 0.0);
+    // What is added to the sums of products, but for what the offset of the input makes.
+    std::vector<double> summands(const Fused& fused, double result_offset) const {
+        const Channels channels = *output_channels(graph_, *fused.product);
+        std::vector<double> values(static_cast<size_t>(channels.count), 0.0);
         if (fused.bias != nullptr) values = bias_of(graph_, *fused.bias, channels)->values;
-        const double input_offset = values_.stored(fused.product->inputs[0].text()).offset();
         const double summand_offset =
             fused.sum != nullptr ? values_.stored(fused.summand.text()).offset() : 0.0;
-        std::vector<float> result(values.size());
-        for (size_t c = 0; c < values.size(); ++c)
-            result[c] = static_cast<float>(values[c] - input_offset * weights.channel_sum[c] -
-                                           summand_offset + result_offset);
+        for (double& value : values) value += result_offset - summand_offset;
+        return values;
+    }
+
+    // TensorFlow brings the bias to the scale of input times weights, in 32 bits. Where the products are so small that it would not fit,
+    // they do not count beside it, and get a coarser scale.
+    std::vector<float> least_limits(const Fused& fused, const std::vector<double>& summands) const {
+        constexpr double kMost = 1 << 30;
+        const double scale = values_.stored(fused.product->inputs[0].text()).scale;
+        std::vector<float> limits;
+        for (const double value : summands)
+            limits.push_back(static_cast<float>(127 * std::fabs(value) / (kMost * scale)));
+        return limits;
+    }
+
+    // Bias and offsets in one: x is stored as x + offset, the sum of its weights takes that out again.
+    TfInput bias(const Fused& fused, const QuantizedWeights& weights, const std::vector<double>& summands) {
+        const auto channels = static_cast<int64_t>(summands.size());
+        const double input_offset = values_.stored(fused.product->inputs[0].text()).offset();
+        std::vector<float> result(summands.size());
+        for (size_t c = 0; c < summands.size(); ++c)
+            result[c] = static_cast<float>(summands[c] - input_offset * weights.channel_sum[c]);
         return constant(fused.product->name + "/int8_bias", Tensor::of<float>({channels}, result));
     }
 
@@ -178,13 +209,14 @@ class Emission {
         const bool as_bytes = needs_bytes(fused);
         const auto chosen = options_.choices.find(fused.product->name);
         const OperatorChoice choice = chosen == options_.choices.end() ? OperatorChoice{} : chosen->second;
+        const std::vector<double> added = summands(fused, as_bytes ? values_.stored(result).offset() : 0.0);
         const QuantizedWeights weights =
-            quantize_weights(graph_, *fused.product, choice.weights == Granularity::per_channel, choice.bits);
-        const double offset = as_bytes ? values_.stored(result).offset() : 0.0;
+            quantize_weights(graph_, *fused.product, choice.weights == Granularity::per_channel, choice.bits,
+                             least_limits(fused, added));
         if (fused.product->op == "MatMul")
-            emit_product(fused, weights, bias(fused, weights, offset), as_bytes);
+            emit_product(fused, weights, bias(fused, weights, added), as_bytes);
         else
-            emit_convolution(fused, weights, bias(fused, weights, offset), as_bytes);
+            emit_convolution(fused, weights, bias(fused, weights, added), as_bytes);
         if (as_bytes && has_float_reader(fused.last())) dequantize(result);
         std::vector<std::string> parts;
         for (const TfNode* node : {fused.bias, fused.sum})
@@ -265,7 +297,7 @@ class Emission {
         }
         // Sums come with Relu only. Without one in the graph the result has an offset that makes all of it positive.
         if (fused.activation != nullptr || fused.sum != nullptr) ops.emplace_back("Relu");
-        const std::string name = graph_.fresh_name(product.name + "/int32");
+        const std::string name = fresh_name(product.name + "/int32");
         const bool depthwise = product.op == "DepthwiseConv2dNative";
         const size_t host_inputs = inputs.size() - devices.size();
         TfNode& node = add(name, depthwise ? "_FusedQuantizedDepthwiseConv2D" : "_FusedQuantizedConv2D",
@@ -304,23 +336,22 @@ class Emission {
     void floats_of_32_bits(const Fused& fused, const std::string& name, const QuantizedWeights& weights) {
         const Stored& input = values_.stored(fused.product->inputs[0].text());
         const double widest = *std::ranges::max_element(weights.limits) / 127.0;
-        TfNode& bits = add(graph_.fresh_name(fused.product->name + "/bits"), "Bitcast", {TfInput::of(name)});
+        TfNode& bits = add(fresh_name(fused.product->name + "/bits"), "Bitcast", {TfInput::of(name)});
         bits.attributes.set("T", kQint32);
         bits.attributes.set("type", kInt32);
-        TfNode& numbers =
-            add(graph_.fresh_name(fused.product->name + "/numbers"), "Cast", {TfInput::of(bits.name)});
+        TfNode& numbers = add(fresh_name(fused.product->name + "/numbers"), "Cast", {TfInput::of(bits.name)});
         numbers.attributes.set("SrcT", kInt32);
         numbers.attributes.set("DstT", kFloat);
         numbers.attributes.set("Truncate", false);
         // From the range of the input, not from its scale: ranges may still be changed.
         const TfInput step = constant(fused.product->name + "/int32_step",
                                       static_cast<float>(widest / (input.is_signed ? 127 : 255)));
-        TfNode& scale = add(graph_.fresh_name(fused.product->name + "/int32_scale"), "Mul",
+        TfNode& scale = add(fresh_name(fused.product->name + "/int32_scale"), "Mul",
                             {range(fused.product->inputs[0].text()).second, step});
         scale.attributes.set("T", kFloat);
         const bool clipped = fused.activation != nullptr && fused.activation->op == "Relu6";
         const std::string& result = fused.last().name;
-        const std::string product = clipped ? graph_.fresh_name(result + "/unclipped") : result;
+        const std::string product = clipped ? fresh_name(result + "/unclipped") : result;
         TfNode& floats = add(product, "Mul", {TfInput::of(numbers.name), TfInput::of(scale.name)});
         floats.attributes.set("T", kFloat);
         if (clipped) add(result, "Relu6", {TfInput::of(product)}).attributes.set("T", kFloat);
@@ -389,6 +420,7 @@ class Emission {
     std::unordered_map<std::string, std::pair<TfInput, TfInput>> range_nodes_;
     std::vector<const TfNode*> old_;
     std::list<TfNode> fresh_;
+    std::unordered_set<std::string> given_;  // names, to nodes of it and others to come
     IntegerReport report_;
 };
 

@@ -141,7 +141,8 @@ bool IntegerValues::drop_sums_of_signed() {
 bool IntegerValues::drop_wide_concatenations() {
     // Relu6 is done by storing nothing above six: its range must not be widened to that of its neighbours.
     return std::erase_if(islands_.passive, [&](const TfNode* node) {
-               if (node->op != "ConcatV2" || range_of(node->name).max <= 6.0) return false;
+               const Interval range = range_of(node->name);
+               if (node->op != "ConcatV2" || std::max(-range.min, range.max) <= 6.0) return false;
                for (size_t i = 0; i < passive_tensors(*node); ++i) {
                    const auto source = source_.find(roots_.at(node->inputs[i].text()));
                    if (source == source_.end()) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -65,6 +66,14 @@ class Search {
         if (is_convolution(node) && node.attributes.get_string("data_format", "NHWC") != "NHWC")
             return "TensorFlow's integer kernels take NHWC only";
         if (!output_channels(graph_, node)) return "its weights are not constant";
+        const Tensor weights = *constant_of(graph_, node.inputs[1]);
+        if (weights.size() == 0) return "its weights are empty";
+        if (!std::ranges::all_of(weights.as<float>(), [](float value) { return std::isfinite(value); }))
+            return "its weights are not all finite numbers";
+        const auto input = shapes_.find(node.inputs[0].node);
+        if (node.op == "Conv2D" && node.inputs[0].port == 0 && input != shapes_.end() &&
+            input->second.size() == 4 && input->second[3] >= 0 && input->second[3] != weights.dim(2))
+            return "TensorFlow has no integer kernel for convolutions in groups";
         if (node.op == "MatMul" && node.attributes.get_bool("transpose_a")) return "its input is transposed";
         const std::string padding = node.attributes.get_string("padding");
         if (padding == "EXPLICIT" && node.attributes.get_ints("explicit_paddings").size() != 8)
@@ -87,7 +96,7 @@ class Search {
     Fused fuse(TfNode& product) {
         Fused fused{.product = &product};
         taken_.insert(&product);
-        const int64_t channels = *output_channels(graph_, product);
+        const Channels channels = *output_channels(graph_, product);
         TfNode* reader = only_reader(product);
         if (reader != nullptr && !excluded(*reader)) {
             const std::optional<Bias> bias = bias_of(graph_, *reader, channels);

@@ -7,6 +7,7 @@
 #include "deploy/tensorflow/choose_ranges.h"
 #include "deploy/tensorflow/integer_graph.h"
 #include "formats/tensorflow/graph_def.h"
+#include "formats/tensorflow/inline_functions.h"
 #include "formats/tensorflow/lower.h"
 #include "formats/tensorflow/rewrites/rewrites.h"
 #include "formats/tensorflow/saved_model.h"
@@ -110,6 +111,7 @@ QuantizableGraph::QuantizableGraph(std::span<const std::byte> bytes, GraphSelect
 
 void QuantizableGraph::prepare(TfGraph graph, GraphSelection selection) {
     auto parts = std::make_shared<Parts>();
+    inline_functions(graph, selection.outputs);
     if (selection.outputs.empty())
         for (const TfNode* node : possible_outputs(graph)) selection.outputs.push_back(node->name);
     selection.inputs = without_port(std::move(selection.inputs));

@@ -20,7 +20,8 @@ Tensor transposed(const Tensor& matrix) {
 
 }  // namespace
 
-QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel, int bits) {
+QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel, int bits,
+                                  const std::vector<float>& least) {
     Tensor weights = *constant_of(graph, product.inputs[1]);
     if (product.op == "MatMul" && product.attributes.get_bool("transpose_b")) weights = transposed(weights);
     const bool depthwise = product.op == "DepthwiseConv2dNative";
@@ -30,10 +31,16 @@ QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, b
     std::vector<float> limits(channels, 0.0F);
     for (size_t i = 0; i < values.size(); ++i)
         limits[i % channels] = std::max(limits[i % channels], std::fabs(values[i]));
-    if (!per_channel) limits.assign(channels, *std::ranges::max_element(limits));
     const auto most = static_cast<float>((1 << (bits - 1)) - 1);
-    for (float& limit : limits)
-        limit = limit > 0 ? limit * (127.0F / most) : 1.0F;  // zeros are zero at any scale
+    for (size_t c = 0; c < channels; ++c) {
+        limits[c] = limits[c] > 0 || !per_channel ? limits[c] * (127.0F / most)
+                                                  : 1.0F;  // zeros are zero at any scale
+        if (c < least.size()) limits[c] = std::max(limits[c], least[c]);
+    }
+    if (!per_channel) {
+        const float widest = *std::ranges::max_element(limits);
+        limits.assign(channels, widest > 0 ? widest : 1.0F);
+    }
     QuantizedWeights result{Tensor(DType::i8, weights.shape()), {}, std::vector<double>(channels, 0.0)};
     const auto bytes = result.bytes.as_mutable<int8_t>();
     for (size_t i = 0; i < values.size(); ++i) {

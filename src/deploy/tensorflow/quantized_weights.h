@@ -14,8 +14,8 @@ struct QuantizedWeights {
 };
 
 //! `product` is a Conv2D, DepthwiseConv2dNative or MatMul with constant weights; a transposed matrix is turned. With fewer than
-//! eight bits the bytes stay that much smaller, and the limits are where 127 would lie.
-QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel,
-                                  int bits = 8);
+//! eight bits the bytes stay that much smaller, and the limits are where 127 would lie. Limits are not below `least`, per channel.
+QuantizedWeights quantize_weights(const TfGraph& graph, const TfNode& product, bool per_channel, int bits = 8,
+                                  const std::vector<float>& least = {});
 
 }  // namespace kilter::tensorflow

@@ -1,17 +1,20 @@
 #include "formats/tensorflow/inline_functions.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
+#include <unordered_set>
 
 #include "base/fail.h"
+#include "formats/tensorflow/output_arguments.h"
 
 namespace kilter::tensorflow {
 namespace {
 
 // Recursion does not end, and a few functions that call each other twice grow without limit.
 constexpr int kMaxCallDepth = 64;
-constexpr size_t kMaxInlinedNodes = 2'000'000;
+constexpr size_t kMaxInlinedNodes = 500'000;
+constexpr size_t kMaxNameBytes = 256U << 20U;
 
 // The call inside a node: the function, and the attributes it is called with.
 const TfFunction* called(const TfGraph& graph, const TfNode& node, TfAttributes& attributes) {
@@ -39,36 +42,82 @@ class Inliner {
   public:
     explicit Inliner(TfGraph& graph) : graph_(graph) {}
 
-    void run() {
+    void run(std::span<const std::string> keep) {
         std::vector<TfNode*> calls;
+        const auto read = graph_.uses();
+        std::unordered_set<std::string> wanted;
+        for (const std::string& tensor : keep) wanted.insert(TfInput(tensor).node);
         TfAttributes ignored;
         for (const auto& node : graph_.nodes())
             if (called(graph_, *node, ignored) != nullptr) calls.push_back(node.get());
-        for (TfNode* call : calls) expand(*call, 0);
+        for (TfNode* call : calls) {
+            TfAttributes attributes;
+            const TfFunction* function = called(graph_, *call, attributes);
+            expand(*call, 0);
+            if (wanted.contains(call->name) || !read.contains(call->name))
+                pass_on(*call, *function, attributes);
+        }
+        // All at once: a graph of many calls is not searched for every one of them.
+        for (const auto& node : graph_.nodes()) {
+            std::erase_if(node->inputs, [&](const TfInput& input) {
+                // The order of side effects is not kept: what is left is what inference computes.
+                return input.control && expanded_.contains(input.node);
+            });
+            for (TfInput& input : node->inputs)
+                if (!input.control) input = result_of(std::move(input));
+        }
+        graph_.remove(gone_);
     }
 
   private:
-    // Replaces a node of the graph by the body of its function.
-    void expand(TfNode& call, int depth) {
+    // Adds the body of the node's function to the graph.
+    void expand(const TfNode& call, int depth) {
         TfAttributes attributes;
         const TfFunction* function = called(graph_, call, attributes);
         if (function == nullptr) return;
         try {
             require(depth < kMaxCallDepth, "functions call each other more than {} deep", kMaxCallDepth);
-            const std::vector<TfInput> results = add_body(call, *function, attributes);
-            for (size_t port = 0; port < results.size(); ++port)
-                redirect(TfInput::of(call.name, static_cast<int>(port)), results[port]);
-            drop_control(call.name);
+            expanded_[call.name] = add_body(call, *function, attributes);
         } catch (const Error& error) {
             throw error.in(describe(call));
         }
-        const std::vector<std::string> added = std::move(added_);
-        const TfNode* gone = &call;
-        graph_.remove({&gone, 1});
-        for (const std::string& name : added) {
-            TfNode* node = graph_.find(name);
-            if (node != nullptr) expand(*node, depth + 1);
+        gone_.push_back(&call);
+        const std::vector<const TfNode*> added = std::move(added_);
+        for (const TfNode* node : added) expand(*node, depth + 1);
+    }
+
+    // The call becomes a node that gives the tensors which the function returned.
+    void pass_on(TfNode& call, const TfFunction& function, const TfAttributes& attributes) {
+        TfList types;
+        for (const TfArgument& output : function.outputs) {
+            const TfType type =
+                output.type_attr.empty() ? output.type : attributes.get_type(output.type_attr);
+            if (output.type_list_attr.empty())
+                types.types.insert(types.types.end(), tensor_count(output, attributes), type);
+            else
+                std::ranges::copy(attributes.get_types(output.type_list_attr),
+                                  std::back_inserter(types.types));
         }
+        if (types.types.empty()) return;
+        gone_.erase(std::ranges::find(gone_, &call));
+        call.inputs = expanded_.extract(call.name).mapped();
+        call.attributes = {};
+        call.op = types.types.size() == 1 ? "Identity" : "IdentityN";
+        if (types.types.size() == 1)
+            call.attributes.set("T", types.types[0]);
+        else
+            call.attributes.set("T", std::move(types));
+    }
+
+    // What a tensor of a call is in the end: functions may return what they were given, or what another call returns.
+    TfInput result_of(TfInput tensor) const {
+        for (size_t steps = 0; steps <= expanded_.size(); ++steps) {
+            const auto call = expanded_.find(tensor.node);
+            if (call == expanded_.end() || static_cast<size_t>(tensor.port) >= call->second.size())
+                return tensor;
+            tensor = call->second[static_cast<size_t>(tensor.port)];
+        }
+        fail("'{}' is what it is computed from", tensor.text());
     }
 
     std::vector<TfInput> add_body(const TfNode& call, const TfFunction& function,
@@ -110,10 +159,11 @@ class Inliner {
                     kMaxInlinedNodes);
             TfNode copy = node;
             copy.name = call.name + "/" + node.name;
+            name_bytes_ += copy.name.size();
+            require(name_bytes_ <= kMaxNameBytes, "the names in the functions are too long");
             for (TfInput& input : copy.inputs) input = resolve(input);
             bind(copy.attributes, attributes);
-            added_.push_back(copy.name);
-            graph_.add(std::move(copy));
+            added_.push_back(&graph_.add(std::move(copy)));
         }
         std::vector<TfInput> results;
         for (const TfArgument& output : function.outputs) {
@@ -141,10 +191,9 @@ class Inliner {
                 if (output.name == input.argument) return port + input.port;
                 port += static_cast<int>(tensor_count(output, node.attributes));
             }
+            fail("function '{}' has no output '{}'", function->name, input.argument);
         }
-        const std::vector<std::string_view> names = output_names(node.op);
-        const auto name = std::ranges::find(names, input.argument);
-        return input.port + (name == names.end() ? 0 : static_cast<int>(name - names.begin()));
+        return input.port + first_port(node, input.argument);
     }
 
     static void bind(TfAttributes& attributes, const TfAttributes& given) {
@@ -157,60 +206,20 @@ class Inliner {
         attributes = std::move(bound);
     }
 
-    void redirect(const TfInput& from, const TfInput& to) {
-        for (const auto& node : graph_.nodes())
-            for (TfInput& input : node->inputs)
-                if (!input.control && input.node == from.node && input.port == from.port) input = to;
-    }
-
-    // The order of side effects is not kept: what is left is what inference computes.
-    void drop_control(const std::string& name) {
-        for (const auto& node : graph_.nodes())
-            std::erase_if(node->inputs,
-                          [&](const TfInput& input) { return input.control && input.node == name; });
-    }
-
     TfGraph& graph_;
-    std::vector<std::string> added_;
+    std::vector<const TfNode*> added_;                                // by the call that was expanded last
+    std::unordered_map<std::string, std::vector<TfInput>> expanded_;  // calls, and the tensors they return
+    std::vector<const TfNode*> gone_;
+    size_t name_bytes_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::string_view> output_names(std::string_view op) {
-    struct Row {
-        std::string_view op;
-        std::vector<std::string_view> names;
-    };
-    static const std::vector<Row> rows{
-        {"FusedBatchNorm", {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"}},
-        {"FusedBatchNormV2", {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"}},
-        {"FusedBatchNormV3",
-         {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"}},
-        {"TopK", {"values", "indices"}},
-        {"TopKV2", {"values", "indices"}},
-        {"Switch", {"output_false", "output_true"}},
-        {"Merge", {"output", "value_index"}},
-        {"Unique", {"y", "idx"}},
-        {"UniqueV2", {"y", "idx"}},
-        {"UniqueWithCounts", {"y", "idx", "count"}},
-        {"ListDiff", {"out", "idx"}},
-        {"MaxPoolWithArgmax", {"output", "argmax"}},
-        {"NonMaxSuppressionV4", {"selected_indices", "valid_outputs"}},
-        {"NonMaxSuppressionV5", {"selected_indices", "selected_scores", "valid_outputs"}},
-        {"CombinedNonMaxSuppression", {"nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"}},
-        {"TensorArrayV3", {"handle", "flow"}},
-        {"QuantizeV2", {"output", "output_min", "output_max"}},
-        {"Requantize", {"output", "output_min", "output_max"}},
-        {"RequantizationRange", {"output_min", "output_max"}},
-        {"Qr", {"q", "r"}},
-        {"Svd", {"s", "u", "v"}},
-        {"SoftmaxCrossEntropyWithLogits", {"loss", "backprop"}},
-        {"SparseSoftmaxCrossEntropyWithLogits", {"loss", "backprop"}},
-    };
-    const auto row = std::ranges::find(rows, op, &Row::op);
-    return row == rows.end() ? std::vector<std::string_view>() : row->names;
-}
+void inline_functions(TfGraph& graph, std::span<const std::string> keep) { Inliner(graph).run(keep); }
 
-void inline_functions(TfGraph& graph) { Inliner(graph).run(); }
+bool is_call(const TfGraph& graph, const TfNode& node) {
+    TfAttributes ignored;
+    return called(graph, node, ignored) != nullptr;
+}
 
 }  // namespace kilter::tensorflow

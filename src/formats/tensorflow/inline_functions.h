@@ -6,10 +6,10 @@
 namespace kilter::tensorflow {
 
 //! PartitionedCall, StatefulPartitionedCall and nodes whose operator is a function become the function's nodes, named
-//! "call/node". Calls of unknown functions stay. Throws Error when a call does not fit, or calls never end.
-void inline_functions(TfGraph& graph);
-
-//! Names of an operator's outputs in order, where it has more than one name; empty otherwise.
-std::vector<std::string_view> output_names(std::string_view op);
+//! "call/node". Calls of unknown functions stay. Throws Error when a call does not fit, or calls never end. What nobody reads, and
+//! the tensors of `keep` ("call:1"), can still be had under the name of the call.
+void inline_functions(TfGraph& graph, std::span<const std::string> keep = {});
+//! Is it one of these nodes, whose function is known?
+bool is_call(const TfGraph& graph, const TfNode& node);
 
 }  // namespace kilter::tensorflow

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "formats/tensorflow/inline_functions.h"
 #include "formats/tensorflow/lower/lowering.h"
 #include "kilter/version.h"
 
@@ -46,6 +47,8 @@ std::map<std::string, int> needed_ports(const TfGraph& graph, const std::set<Por
 
 // More outputs than any operator has: a port beyond is damage, not a node that splits much.
 constexpr int kMaxPorts = 1 << 16;
+// Constants of one repeated value are short in the file and long in memory; a few bytes must not ask for all of it.
+constexpr size_t kMostFilled = size_t{1} << 30U;
 
 ValueType placeholder_type(const TfNode& node) {
     ValueType type;
@@ -74,7 +77,8 @@ std::optional<Dims> shape_for_reader(const TfGraph& graph, const TfNode& reader,
     return dims;
 }
 
-// A tensor inside of the graph that is fed: its type is what the nodes before it would make, or what those behind ask for.
+}  // namespace
+
 ValueType inner_type(const TfGraph& graph, const TfInput& tensor) {
     const TfNode& node = *graph.find(tensor.node);
     ValueType type;
@@ -82,6 +86,9 @@ ValueType inner_type(const TfGraph& graph, const TfInput& tensor) {
         type = lower(graph, {{}, {tensor.text()}}).graph.outputs().front().value->type;
     } catch (const Error&) {  // what lies before may be anything
     }
+    const std::vector<TfType> types = node.attributes.get_types("output_types");  // of iterators
+    if (type.dtype == DType::undefined && static_cast<size_t>(tensor.port) < types.size())
+        type.dtype = types[static_cast<size_t>(tensor.port)].dtype();
     for (const std::string_view name : {"T", "dtype", "DstT", "out_type", "output_type"}) {
         const TfValue* value = node.attributes.find(name);
         const auto* found = value == nullptr ? nullptr : std::get_if<TfType>(value);
@@ -102,6 +109,8 @@ ValueType inner_type(const TfGraph& graph, const TfInput& tensor) {
                 (*type.shape)[axis] = Dim(fmt::format("{}_{}", tensor.text(), axis));
     return type;
 }
+
+namespace {
 
 // Inputs of one declared shape whose open dimensions meet in an addition or the like are meant to have one size: BERT's
 // ids, masks and segments. With one name for it, the passes see that shapes are equal.
@@ -175,6 +184,12 @@ std::vector<const TfNode*> possible_outputs(const TfGraph& graph) {
 }
 
 Model lower(const TfGraph& graph, const LowerOptions& options) {
+    if (std::ranges::any_of(graph.nodes(), [&](const auto& node) { return is_call(graph, *node); })) {
+        TfGraph flat(graph);
+        inline_functions(flat, options.outputs);
+        if (std::ranges::none_of(flat.nodes(), [&](const auto& node) { return is_call(flat, *node); }))
+            return lower(flat, options);
+    }
     const std::vector<TfInput> outputs = wanted_outputs(graph, options.outputs);
     Model model;
     model.opsets = {{"", kCanonicalOpset}};
@@ -199,6 +214,7 @@ Model lower(const TfGraph& graph, const LowerOptions& options) {
             if (is_placeholder(*node) && ports.contains(node->name))
                 feed(TfInput::of(node->name), placeholder_type(*node));
 
+    size_t filled = 0;
     for (const TfNode* node : graph.sorted()) {
         const auto needed = ports.find(node->name);
         if (needed == ports.end() || (is_placeholder(*node) && fed.contains({node->name, 0}))) continue;
@@ -207,6 +223,9 @@ Model lower(const TfGraph& graph, const LowerOptions& options) {
                 fmt::format("the outputs need placeholder '{}', which is not among the inputs", node->name),
                 "name it as an input, or choose inputs that lie behind it");
         require(needed->second <= kMaxPorts, "{}: output {} is read", describe(*node), needed->second - 1);
+        if (node->op == "Const") filled += node->attributes.get_tensor("value").filled_bytes();
+        require(filled <= kMostFilled, "{}: the constants claim more than {} MiB that the file does not hold",
+                describe(*node), kMostFilled >> 20U);
         lowering.lower(*node, needed->second);
     }
     for (const TfInput& output : outputs) {

@@ -24,6 +24,9 @@ struct LowerOptions {
 //! placeholder that is not among the inputs.
 Model lower(const TfGraph& graph, const LowerOptions& options = {});
 
+//! The type of a tensor inside of a graph: what the nodes before it would make, or what those behind ask for.
+ValueType inner_type(const TfGraph& graph, const TfInput& tensor);
+
 //! Outputs of a graph as summarize_graph finds them: nodes that nobody reads and that compute something.
 std::vector<const TfNode*> possible_outputs(const TfGraph& graph);
 

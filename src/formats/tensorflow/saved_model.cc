@@ -127,35 +127,62 @@ const SignatureParts& choose_signature(const MetaGraph& meta, const std::string&
     throw Error("there is no signature 'serving_default', and more than one other", hint);
 }
 
-// Gives the tensors of a signature its names, where they are free.
-std::vector<std::string> name_inputs(TfGraph& graph, const std::map<std::string, TensorInfo>& tensors) {
-    std::vector<std::string> names;
+// A tensor of a signature. Nodes are held, not names: those change.
+struct Signed {
+    std::string name;
+    TfNode* node;
+    int port;
+    TfType type;
+};
+
+std::vector<Signed> find_tensors(TfGraph& graph, const std::map<std::string, TensorInfo>& tensors,
+                                 std::string_view what) {
+    std::vector<Signed> found;
     for (const auto& [name, info] : tensors) {
         const TfInput tensor(info.name);
         TfNode* node = graph.producer(tensor);
-        require(node != nullptr, "input '{}' of the signature is tensor '{}', which does not exist", name,
+        require(node != nullptr, "{} '{}' of the signature is tensor '{}', which does not exist", what, name,
                 info.name);
-        if (node->op == "Placeholder" && tensor.port == 0 && graph.find(name) == nullptr) {
-            graph.rename(*node, name);
-            names.push_back(name);
-        } else {
-            names.push_back(tensor.text());
-        }
+        found.push_back({name, node, tensor.port, info.type});
     }
-    return names;
+    return found;
 }
 
-std::vector<std::string> name_outputs(TfGraph& graph, const std::map<std::string, TensorInfo>& tensors) {
+// Signatures may call their tensors anything, TensorFlow's nodes have plain names.
+std::string plain(std::string name) {
+    constexpr std::string_view kInside = "_./-";
+    const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    for (char& c : name)
+        if (!letter(c) && kInside.find(c) == std::string_view::npos) c = '_';
+    return name.empty() || (!letter(name[0]) && name[0] != '.') ? "tensor" + name : name;
+}
+
+bool can_be_taken(const TfGraph& graph, const std::string& name) {
+    return plain(name) == name && graph.find(name) == nullptr;
+}
+
+std::string text_of(const Signed& tensor) { return TfInput::of(tensor.node->name, tensor.port).text(); }
+
+// Gives the tensors of a signature its names, where that is possible.
+void name_inputs(TfGraph& graph, const std::vector<Signed>& inputs) {
+    std::set<const TfNode*> named;
+    for (const Signed& input : inputs)
+        if (input.node->op == "Placeholder" && input.port == 0 && can_be_taken(graph, input.name) &&
+            named.insert(input.node).second)
+            graph.rename(*input.node, input.name);
+}
+
+// A node of their own follows what it reads when calls are inlined.
+std::vector<std::string> name_outputs(TfGraph& graph, const std::vector<Signed>& outputs) {
     std::vector<std::string> names;
-    for (const auto& [name, info] : tensors) {
-        const TfInput tensor(info.name);
-        const TfNode* node = graph.find(name);
-        if (node == nullptr) {
-            graph.add(name, "Identity", {tensor}).attributes.set("T", info.type);
-            names.push_back(name);
-        } else {
-            names.push_back(tensor.text());
+    for (const Signed& output : outputs) {
+        if (output.node->name == output.name && output.port == 0 && !is_call(graph, *output.node)) {
+            names.push_back(output.name);
+            continue;
         }
+        std::string name = graph.fresh_name(plain(output.name));
+        graph.add(name, "Identity", {TfInput(text_of(output))}).attributes.set("T", output.type);
+        names.push_back(std::move(name));
     }
     return names;
 }
@@ -177,9 +204,11 @@ SavedModel read_saved_model(const std::filesystem::path& path, const std::string
         SavedModel saved;
         saved.graph = read_graph(meta.graph, file);
         check(saved.graph);
-        // Outputs are held by name before calls are inlined: a node of their own follows its input.
-        saved.inputs = name_inputs(saved.graph, parts.inputs);
-        saved.outputs = name_outputs(saved.graph, parts.outputs);
+        const std::vector<Signed> inputs = find_tensors(saved.graph, parts.inputs, "input");
+        const std::vector<Signed> outputs = find_tensors(saved.graph, parts.outputs, "output");
+        name_inputs(saved.graph, inputs);
+        for (const Signed& input : inputs) saved.inputs.push_back(text_of(input));
+        saved.outputs = name_outputs(saved.graph, outputs);
         inline_functions(saved.graph);
         freeze_variables(saved.graph, folder / "variables" / "variables", saved.outputs);
         check(saved.graph);

@@ -138,6 +138,14 @@ TfTensor TfTensor::parse(std::string_view message, std::shared_ptr<const void> k
     return result;
 }
 
+size_t TfTensor::filled_bytes() const {
+    if (keeper_ == nullptr || !shape_.dims.has_value() || type_.dtype() == DType::undefined ||
+        type_.dtype() == DType::string)
+        return 0;
+    const size_t bytes = byte_count(type_.dtype(), element_count(*shape_.dims));
+    return bytes > source_.size() ? bytes : 0;
+}
+
 Tensor TfTensor::decode() const {
     if (keeper_ == nullptr) return tensor_;
     const DType dtype = type_.dtype();

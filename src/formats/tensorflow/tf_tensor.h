@@ -25,6 +25,8 @@ class TfTensor {
     const TfShape& shape() const { return shape_; }
     //! The contents. Throws Error when they do not fit type and shape, or when kilter cannot hold the type.
     Tensor decode() const;
+    //! Bytes of the contents, where the file holds fewer and one value is repeated; 0 otherwise.
+    size_t filled_bytes() const;
     //! Adds the TensorProto to a message that this must outlive.
     void write(protobuf::Message& parent, uint32_t field) const;
     //! The serialized TensorProto it was read from; empty when it was made from a Tensor.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/tensorflow/rewrites/affine.h"
 #include "kilter/base/error.h"
 
 namespace kilter::tensorflow {
@@ -165,9 +166,50 @@ TEST(FuseColumnWiseMul, ScalesTheColumns) {
     vector(graph, "factor", {2, 3, 4});
     typed(graph.add("y", "Mul", {"conv", "factor"}));
     EXPECT_EQ(fuse_column_wise_mul(graph, {"y"}), 1);
-    EXPECT_EQ(graph.find("y")->op, "Conv2D");
-    EXPECT_EQ(graph.find("conv"), nullptr);
-    expect_scaled(graph, {2, 3, 4}, "y");
+    EXPECT_EQ(graph.find("y")->op, "Identity");
+    EXPECT_EQ(graph.find("y")->inputs[0].node, "conv");
+    expect_scaled(graph, {2, 3, 4});
+}
+
+TEST(FuseColumnWiseMul, LeavesTheProductItsName) {
+    TfGraph graph = convolution();
+    vector(graph, "factor", {2, 3, 4});
+    typed(graph.add("scaled", "Mul", {"conv", "factor"}));
+    typed(graph.add("y", "Relu", {"scaled"}));
+    EXPECT_EQ(fuse_column_wise_mul(graph, {"y"}), 1);
+    EXPECT_EQ(graph.find("scaled"), nullptr);
+    EXPECT_EQ(graph.find("y")->inputs[0].node, "conv");
+}
+
+TEST(ConstantExpression, HasTheShapeThatBroadcastingGives) {
+    TfGraph graph = convolution();
+    graph.add_constant("one", Tensor::of<float>({1, 1, 1, 1}, {2}));
+    vector(graph, "factor", {2, 3, 4});
+    typed(graph.add("both", "Mul", {"one", "factor"}));
+    const std::optional<Tensor> value = constant_expression(graph, "both");
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->shape(), (Shape{1, 1, 1, 3}));
+    EXPECT_EQ(value->to_doubles(), (std::vector<double>{4, 6, 8}));
+}
+
+TEST(ConstantExpression, SqueezesOnlyWhatItIsTold) {
+    TfGraph graph;
+    graph.add_constant("c", Tensor::of<float>({1, 3, 1}, {1, 2, 3}));
+    TfList axes;
+    axes.ints = {0};
+    typed(graph.add("squeezed", "Squeeze", {"c"})).attributes.set("squeeze_dims", axes);
+    EXPECT_EQ(constant_expression(graph, "squeezed")->shape(), (Shape{3, 1}));
+    EXPECT_FALSE(per_channel(graph, "squeezed", {3, 4}));
+    EXPECT_FALSE(per_channel(graph, "c", {1, 2}));  // it would make three dimensions of two
+}
+
+TEST(ConstantExpression, IsComputedOnce) {
+    TfGraph graph;
+    graph.add_constant("c0", Tensor(DType::f32, {1 << 18}));
+    for (int i = 1; i <= 16; ++i)
+        typed(graph.add(fmt::format("c{}", i), "Add",
+                        {TfInput(fmt::format("c{}", i - 1)), TfInput(fmt::format("c{}", i - 1))}));
+    EXPECT_TRUE(constant_expression(graph, "c16"));  // 65,536 sums of 1 MiB, if each were computed anew
 }
 
 TEST(FuseColumnWiseMul, KnowsWhereColumnsOfATransposedMatrixAre) {
@@ -178,7 +220,7 @@ TEST(FuseColumnWiseMul, KnowsWhereColumnsOfATransposedMatrixAre) {
     vector(graph, "factor", {10, 100});
     typed(graph.add("y", "Mul", {"product", "factor"}));
     EXPECT_EQ(fuse_column_wise_mul(graph, {"y"}), 1);
-    EXPECT_EQ(weights_of(graph, "y"), (std::vector<double>{10, 20, 30, 400, 500, 600}));
+    EXPECT_EQ(weights_of(graph, "product"), (std::vector<double>{10, 20, 30, 400, 500, 600}));
 }
 
 TEST(FusePadAndConv, LetsTheConvolutionPad) {

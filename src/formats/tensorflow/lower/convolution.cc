@@ -60,11 +60,12 @@ void lower_transposed(Lowering& l) {
     for (size_t axis = 0; axis < 2; ++axis) {
         const int64_t stride = window.strides[axis];
         const int64_t reach = (kernel[axis] - 1) * window.dilations[axis] + 1;
-        // Without a known size the result is what Keras asks for: the input times the stride.
+        // Without a known size the result is what Keras asks for: the input times the stride, and without padding what the kernel reaches
+        // beyond.
         const size_t place = last ? axis + 1 : axis + 2;
         const bool known = wanted && wanted->size() == 4 && (*wanted)[place].known() && in[axis + 2].known();
         const int64_t steps = known ? in[axis + 2].value : 2;
-        int64_t size = (steps - 1) * stride + reach;
+        int64_t size = steps * stride + std::max<int64_t>(reach - stride, 0);
         if (known)
             size = (*wanted)[place].value;
         else if (window.padding == "SAME")
@@ -78,6 +79,7 @@ void lower_transposed(Lowering& l) {
         } else if (window.padding == "EXPLICIT") {
             before = window.explicit_pads[axis];
             after = window.explicit_pads[axis + 2];
+            if (!known) size = (steps - 1) * stride + reach - before - after;
         }
         extra[axis] = size - ((steps - 1) * stride + reach - before - after);
         require(extra[axis] >= 0 && extra[axis] < std::max(stride, window.dilations[axis]),

@@ -39,7 +39,15 @@ std::optional<Tensor> reshaped(const TfGraph& graph, const TfNode& node, const s
     if (!value || node.op == "Identity") return value;
     Shape shape;
     if (node.op == "Squeeze") {
-        std::ranges::copy_if(value->shape(), std::back_inserter(shape), [](int64_t dim) { return dim != 1; });
+        const std::vector<int64_t> axes = node.attributes.get_ints("squeeze_dims");
+        std::vector<bool> squeezed(static_cast<size_t>(value->rank()), axes.empty());
+        for (const int64_t axis : axes) {
+            const int64_t place = axis < 0 ? axis + value->rank() : axis;
+            if (place < 0 || place >= value->rank() || value->dim(place) != 1) return std::nullopt;
+            squeezed[static_cast<size_t>(place)] = true;
+        }
+        for (size_t i = 0; i < squeezed.size(); ++i)
+            if (!squeezed[i] || value->shape()[i] != 1) shape.push_back(value->shape()[i]);
     } else {
         const auto wanted = node.data_inputs() == 2 ? constant_of(graph, node.inputs[1]) : std::nullopt;
         if (!wanted || wanted->rank() != 1) return std::nullopt;
@@ -55,33 +63,50 @@ std::optional<Tensor> reshaped(const TfGraph& graph, const TfNode& node, const s
     return value->reshaped(shape);
 }
 
-std::optional<Tensor> evaluate(const TfGraph& graph, const TfInput& input, int depth) {
-    if (std::optional<Tensor> constant = float_constant(graph, input)) return constant;
-    const TfNode* node = graph.producer(input);
-    if (depth == 0 || node == nullptr || input.port != 0 || input.control) return std::nullopt;
-    if (node->op == "Identity" || node->op == "Squeeze" || node->op == "Reshape")
-        return reshaped(graph, *node,
-                        node->inputs.empty() ? std::nullopt : evaluate(graph, node->inputs[0], depth - 1));
-    const Function apply = arithmetic(node->op);
-    const size_t inputs = node->data_inputs();
-    const bool unary = node->op == "Rsqrt" || node->op == "Sqrt" || node->op == "Neg";
-    if (!apply || inputs != (unary ? 1U : 2U)) return std::nullopt;
-    const std::optional<Tensor> a = evaluate(graph, node->inputs[0], depth - 1);
-    const std::optional<Tensor> b = unary ? a : evaluate(graph, node->inputs[1], depth - 1);
-    if (!a || !b || a->size() > kLargestExpression || b->size() > kLargestExpression) return std::nullopt;
+std::optional<Tensor> combined(const Function& apply, const Tensor& a, const Tensor& b) {
+    if (a.size() > kLargestExpression || b.size() > kLargestExpression) return std::nullopt;
     const auto is_vector = [](const Tensor& t) { return t.rank() > 0 && t.dim(-1) == t.size(); };
-    const bool vectors = a->size() == b->size() && is_vector(*a) && is_vector(*b);
-    const bool broadcast_ok = a->shape() == b->shape() || a->size() == 1 || b->size() == 1 || vectors;
-    if (!broadcast_ok) return std::nullopt;
-    const Tensor& larger = a->size() > b->size() || a->rank() > b->rank() ? *a : *b;
-    Tensor result(DType::f32, larger.shape());
-    const auto left = a->as<float>();
-    const auto right = b->as<float>();
+    const bool vectors = a.size() == b.size() && is_vector(a) && is_vector(b);
+    if (a.shape() != b.shape() && a.size() != 1 && b.size() != 1 && !vectors) return std::nullopt;
+    Shape shape = a.size() > b.size() ? a.shape() : b.shape();
+    shape.insert(shape.begin(), static_cast<size_t>(std::max(a.rank(), b.rank())) - shape.size(), 1);
+    Tensor result(DType::f32, shape);
+    const auto left = a.as<float>();
+    const auto right = b.as<float>();
     std::span<float> to = result.as_mutable<float>();
     for (size_t i = 0; i < to.size(); ++i)
         to[i] = static_cast<float>(apply(left[left.size() == 1 ? 0 : i], right[right.size() == 1 ? 0 : i]));
     return result;
 }
+
+class Evaluation {
+  public:
+    explicit Evaluation(const TfGraph& graph) : graph_(graph) {}
+
+    std::optional<Tensor> value(const TfInput& input, int depth = kDeepestExpression) {
+        if (std::optional<Tensor> constant = float_constant(graph_, input)) return constant;
+        const TfNode* node = graph_.producer(input);
+        if (depth == 0 || node == nullptr || input.port != 0 || input.control) return std::nullopt;
+        const auto known = known_.find(node);
+        if (known != known_.end()) return known->second;
+        return known_[node] = compute(*node, depth - 1);
+    }
+
+  private:
+    std::optional<Tensor> compute(const TfNode& node, int depth) {
+        if (node.op == "Identity" || node.op == "Squeeze" || node.op == "Reshape")
+            return reshaped(graph_, node, node.inputs.empty() ? std::nullopt : value(node.inputs[0], depth));
+        const Function apply = arithmetic(node.op);
+        const bool unary = node.op == "Rsqrt" || node.op == "Sqrt" || node.op == "Neg";
+        if (!apply || node.data_inputs() != (unary ? 1U : 2U)) return std::nullopt;
+        const std::optional<Tensor> a = value(node.inputs[0], depth);
+        const std::optional<Tensor> b = unary ? a : value(node.inputs[1], depth);
+        return a && b ? combined(apply, *a, *b) : std::nullopt;
+    }
+
+    const TfGraph& graph_;
+    std::unordered_map<const TfNode*, std::optional<Tensor>> known_;
+};
 
 bool channels_last(const TfNode& node) { return node.attributes.get_string("data_format", "NHWC") == "NHWC"; }
 
@@ -103,19 +128,22 @@ bool Readers::has_single_reader(const TfNode& node) const {
 }
 
 std::optional<Tensor> constant_expression(const TfGraph& graph, const TfInput& input) {
-    return evaluate(graph, input, kDeepestExpression);
+    return Evaluation(graph).value(input);
 }
 
-std::optional<std::vector<double>> per_channel(const TfGraph& graph, const TfInput& input, int64_t channels) {
+std::optional<std::vector<double>> per_channel(const TfGraph& graph, const TfInput& input,
+                                               const Channels& channels_of) {
     const std::optional<Tensor> value = constant_expression(graph, input);
-    if (!value) return std::nullopt;
+    // A constant of more dimensions gives the result more of them.
+    if (!value || value->rank() > channels_of.rank) return std::nullopt;
+    const int64_t channels = channels_of.count;
     if (value->size() == 1) return std::vector<double>(static_cast<size_t>(channels), value->to_doubles()[0]);
     if (value->size() != channels || value->dim(-1) != channels) return std::nullopt;
     return value->to_doubles();
 }
 
-Affine Affine::identity(int64_t channels) {
-    const auto count = static_cast<size_t>(channels);
+Affine Affine::identity(const Channels& channels) {
+    const auto count = static_cast<size_t>(channels.count);
     return {std::vector<double>(count, 1.0), std::vector<double>(count, 0.0)};
 }
 
@@ -137,19 +165,19 @@ void Affine::add(const std::vector<double>& summand, double sign) {
     for (size_t c = 0; c < summand.size(); ++c) shift[c] += sign * summand[c];
 }
 
-std::optional<int64_t> output_channels(const TfGraph& graph, const TfNode& product) {
+std::optional<Channels> output_channels(const TfGraph& graph, const TfNode& product) {
     if (!is_product(product) || product.data_inputs() != 2) return std::nullopt;
     const std::optional<Tensor> weights = constant_of(graph, product.inputs[1]);
     if (!weights || weights->dtype() != DType::f32) return std::nullopt;
     if (product.op == "MatMul") {
         if (weights->rank() != 2) return std::nullopt;
-        return weights->dim(product.attributes.get_bool("transpose_b") ? 0 : 1);
+        return Channels{weights->dim(product.attributes.get_bool("transpose_b") ? 0 : 1), 2};
     }
     if (weights->rank() != 4 || !channels_last(product)) return std::nullopt;
-    return product.op == "Conv2D" ? weights->dim(3) : weights->dim(2) * weights->dim(3);
+    return Channels{product.op == "Conv2D" ? weights->dim(3) : weights->dim(2) * weights->dim(3), 4};
 }
 
-std::optional<Bias> bias_of(const TfGraph& graph, const TfNode& node, int64_t channels) {
+std::optional<Bias> bias_of(const TfGraph& graph, const TfNode& node, const Channels& channels) {
     const bool bias_add = node.op == "BiasAdd" && channels_last(node);
     if ((!bias_add && node.op != "Add" && node.op != "AddV2") || node.data_inputs() != 2) return std::nullopt;
     if (auto values = per_channel(graph, node.inputs[1], channels)) return Bias{std::move(*values), 0};
@@ -162,13 +190,13 @@ std::optional<Product> product_of(TfGraph& graph, const Readers& readers, const 
     TfNode* node = graph.producer(input);
     if (node == nullptr || input.port != 0 || input.control || !readers.has_single_reader(*node))
         return std::nullopt;
-    if (const std::optional<int64_t> channels = output_channels(graph, *node))
+    if (const std::optional<Channels> channels = output_channels(graph, *node))
         return Product{node, nullptr, *channels};
     // A bias between: how many channels it has, the product below tells.
     for (size_t i = 0; i < std::min<size_t>(node->data_inputs(), 2); ++i) {
         TfNode* below = graph.producer(node->inputs[i]);
         if (below == nullptr || !is_product(*below) || !readers.has_single_reader(*below)) continue;
-        const std::optional<int64_t> channels = output_channels(graph, *below);
+        const std::optional<Channels> channels = output_channels(graph, *below);
         if (!channels) continue;
         const std::optional<Bias> bias = bias_of(graph, *node, *channels);
         if (bias && bias->data_input == i) return Product{below, node, *channels};
@@ -204,7 +232,7 @@ void scale_weights(TfGraph& graph, TfNode& product, const std::vector<double>& s
 }
 
 void fold(TfGraph& graph, const Product& product, const Affine& affine, TfNode& last) {
-    const auto channels = static_cast<size_t>(product.channels);
+    const auto channels = static_cast<size_t>(product.channels.count);
     std::vector<float> bias(channels);
     std::optional<Bias> before;
     if (product.bias != nullptr) before = bias_of(graph, *product.bias, product.channels);
@@ -212,7 +240,7 @@ void fold(TfGraph& graph, const Product& product, const Affine& affine, TfNode& 
         bias[c] = static_cast<float>(affine.shift[c] + (before ? before->values[c] * affine.scale[c] : 0.0));
     scale_weights(graph, *product.node, affine.scale);
     const std::string name = graph.fresh_name(last.name + "/bias_folded");
-    graph.add_constant(name, Tensor::of<float>({product.channels}, bias));
+    graph.add_constant(name, Tensor::of<float>({product.channels.count}, bias));
     const TfType type = product.node->attributes.get_type("T", kFloat);
     last.op = "BiasAdd";
     last.attributes = {};

@@ -24,17 +24,25 @@ class Readers {
     const Wanted& wanted_;
 };
 
+//! Of the result of a product: they are its last dimension, of `rank`.
+struct Channels {
+    int64_t count = 0;
+    int64_t rank = 0;
+};
+
 //! Numbers that an input always has: a float constant, or arithmetic on some (what freezing leaves of exploded
 //! normalizations). Nothing when it depends on the inputs of the graph.
 std::optional<Tensor> constant_expression(const TfGraph& graph, const TfInput& input);
-//! The same as one number per channel: a vector of `channels` elements in the last dimension, or one number for all.
-std::optional<std::vector<double>> per_channel(const TfGraph& graph, const TfInput& input, int64_t channels);
+//! The same as one number per channel: a vector of them in the last dimension, or one number for all. Nothing when arithmetic with it
+//! would change the shape of the product.
+std::optional<std::vector<double>> per_channel(const TfGraph& graph, const TfInput& input,
+                                               const Channels& channels);
 
 //! y[c] = scale[c] * x[c] + shift[c]
 struct Affine {
     std::vector<double> scale, shift;
 
-    static Affine identity(int64_t channels);
+    static Affine identity(const Channels& channels);
     void multiply(const std::vector<double>& by);
     void divide(const std::vector<double>& by);
     void add(const std::vector<double>& summand, double sign = 1.0);
@@ -45,19 +53,19 @@ struct Affine {
 struct Product {
     TfNode* node = nullptr;
     TfNode* bias = nullptr;  // BiasAdd, or Add of a constant vector
-    int64_t channels = 0;
+    Channels channels;
 };
 
 //! The product whose result `input` is. Both nodes of it must have a single reader.
 std::optional<Product> product_of(TfGraph& graph, const Readers& readers, const TfInput& input);
 //! Channels of the results; nothing when weights are not constant floats of the right rank, or the layout is not NHWC.
-std::optional<int64_t> output_channels(const TfGraph& graph, const TfNode& product);
+std::optional<Channels> output_channels(const TfGraph& graph, const TfNode& product);
 //! The constant summand of a BiasAdd or Add|AddV2, and which input the other summand is.
 struct Bias {
     std::vector<double> values;
     size_t data_input = 0;
 };
-std::optional<Bias> bias_of(const TfGraph& graph, const TfNode& node, int64_t channels);
+std::optional<Bias> bias_of(const TfGraph& graph, const TfNode& node, const Channels& channels);
 
 //! Puts `affine` into the weights and the bias of `product`; `last`, the end of the pattern, becomes the BiasAdd that
 //! reads the product, under its own name.

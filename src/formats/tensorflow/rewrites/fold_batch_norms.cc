@@ -12,7 +12,7 @@ struct Statistics {
     double epsilon = 0.0;
 
     Affine affine() const {
-        Affine result = Affine::identity(static_cast<int64_t>(mean.size()));
+        Affine result = Affine::identity({static_cast<int64_t>(mean.size()), 4});
         result.add(mean, -1.0);
         for (size_t c = 0; c < mean.size(); ++c) {
             const double factor = gamma[c] / std::sqrt(variance[c] + epsilon);
@@ -29,7 +29,7 @@ bool is_fused_batch_norm(const TfNode& node) {
 }
 
 // The four vectors from the inputs at these places.
-std::optional<Statistics> statistics(const TfGraph& graph, const TfNode& node, int64_t channels,
+std::optional<Statistics> statistics(const TfGraph& graph, const TfNode& node, const Channels& channels,
                                      std::array<size_t, 4> mean_variance_gamma_beta) {
     std::array<std::vector<double>, 4> vectors;
     for (size_t i = 0; i < 4; ++i) {
@@ -41,7 +41,7 @@ std::optional<Statistics> statistics(const TfGraph& graph, const TfNode& node, i
                       std::move(vectors[3])};
 }
 
-std::optional<Affine> normalization(const TfGraph& graph, const TfNode& node, int64_t channels) {
+std::optional<Affine> normalization(const TfGraph& graph, const TfNode& node, const Channels& channels) {
     if (node.data_inputs() != 5) return std::nullopt;
     if (is_fused_batch_norm(node)) {
         if (node.attributes.get_bool("is_training", true) ||
