@@ -140,7 +140,7 @@ std::optional<int64_t> last_dimension(const TfGraph& graph, const TfInput& shape
 bool sink_below_bias(TfGraph& graph, const Readers& readers, TfNode& reshape, int64_t columns) {
     if (!readers.has_single_reader(reshape)) return false;
     TfNode& sum = *readers.of(reshape)[0].node;
-    const std::optional<Bias> bias = bias_of(graph, sum, columns);
+    const std::optional<Bias> bias = bias_of(graph, sum, {columns, 1});
     if (!bias || sum.inputs[bias->data_input].node != reshape.name || sum.data_inputs() != sum.inputs.size())
         return false;
     const std::vector<float> values(bias->values.begin(), bias->values.end());
@@ -181,8 +181,9 @@ bool sink(TfGraph& graph, const Readers& readers, const Wanted& wanted, TfNode& 
         return false;
     const std::optional<Product> product = product_of(graph, readers, reshape.inputs[0]);
     if (!product || product->node->op != "MatMul") return false;
-    if (last_dimension(graph, reshape.inputs[1]) != product->channels) return false;
-    if (product->bias == nullptr && sink_below_bias(graph, readers, reshape, product->channels)) return true;
+    if (last_dimension(graph, reshape.inputs[1]) != product->channels.count) return false;
+    if (product->bias == nullptr && sink_below_bias(graph, readers, reshape, product->channels.count))
+        return true;
     return sink_below_gelu(graph, readers, wanted, reshape);
 }
 
