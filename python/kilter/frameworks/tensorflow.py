@@ -100,8 +100,8 @@ class Bridge:
         return feeds
 
     def _integer_graph(self, model: QuantizedModel) -> Graph:
-        hosted = self.host()
-        graph = hosted.graph(self._frozen.integer_graph(model.plan).graph)
+        content = self._frozen.integer_graph(model.plan).graph
+        graph = Graph(content, self._frozen.inputs, self._frozen.outputs)
         graph.model = model
         return graph
 

@@ -89,7 +89,7 @@ class HostedGraph:
                 for arrays in runs_of(session, [tensor(name) for name in names], tensors(one)):
                     for name, array in zip(names, arrays, strict=True):
                         seen.add(name, array)
-                    rows += self._rows(one, arrays)
+                    rows += _rows(one)
                     told(rows)
                     if rows >= samples:
                         break
@@ -98,15 +98,6 @@ class HostedGraph:
         if rows == 0:
             raise InputValueError("there are no samples to calibrate with")
         self.stats = seen.stats()
-
-    @staticmethod
-    def _rows(feeds: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> int:
-        """How many samples a run has: those that are fed; of a graph that reads its own data, the size of its batches."""
-        sizes = [np.shape(value)[0] for value in feeds.values() if np.ndim(value) > 0]
-        if sizes:
-            return sizes[0]
-        numbers = [int(value) for value in feeds.values() if isinstance(value, int | np.integer)]
-        return max(1, numbers[0]) if numbers else 1
 
     def write(self, plan: Mapping[str, Any]) -> bytes:
         """The INT8 GraphDef of a plan."""
@@ -130,13 +121,23 @@ class HostedGraph:
         return 1000 * statistics.median(times[2:] or times) if times else 0.0
 
 
+def _rows(feeds: Mapping[str, Any]) -> int:
+    """How many samples a run has: those that are fed; of a graph that reads its own data, the size of its batches."""
+    sizes = [np.shape(value)[0] for value in feeds.values() if np.ndim(value) > 0]
+    if sizes:
+        return sizes[0]
+    numbers = [int(value) for value in feeds.values() if isinstance(value, int | np.integer)]
+    return max(1, numbers[0]) if numbers else 1
+
+
 def tensor(name: str) -> str:
     """As sessions call it."""
     return name if ":" in name else f"{name}:0"
 
 
 def tensors(feeds: Mapping[str, Any]) -> dict[str, Any]:
-    return {tensor(name): value for name, value in feeds.items()}
+    """Feeds as sessions take them: by tensor, and none of them one of TensorFlow's own."""
+    return {tensor(name): value.numpy() if tf.is_tensor(value) else value for name, value in feeds.items()}
 
 
 class Runner:

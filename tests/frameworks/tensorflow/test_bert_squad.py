@@ -212,3 +212,11 @@ def test_the_scripts(questions, tmp_path):
     )
     found = json.loads(native.stdout)["metrics"]["SquadF1"]
     assert lines[3] == f"Accuracy is {found:.3f}" and found > 0
+    (tmp_path / "bert.yaml").write_text(
+        (EXAMPLE / "bert.yaml").read_text().replace("relative:  0.01", "relative:  0.9")
+    )
+    said = run("run_tuning.sh", "--output_model=int8.pb", "--config=bert.yaml", *options, folder=tmp_path)
+    assert "wrote int8.pb; the accuracy goal is met" in said
+    assert "_QuantizedMatMul" in {
+        node.op for node in kilter.tensorflow.make_graph(tmp_path / "int8.pb").as_graph_def().node
+    }

@@ -4,6 +4,7 @@ import logging
 from types import SimpleNamespace
 
 import bert
+import keras
 import numpy as np
 import pytest
 import squad
@@ -11,6 +12,7 @@ from test_bert_squad import SIZE, features_of, questions  # noqa: F401
 
 import kilter
 from conftest import tf, write_graph
+from kilter import experimental
 from kilter.quantization import Quantization
 
 tf1 = tf.compat.v1
@@ -157,6 +159,61 @@ def test_the_older_interface_with_a_path(tmp_path):
     best = quantizer(path, q_dataloader=[(ROWS, LABELS)], eval_func=judge)
     assert quantizer.met and isinstance(best, tf.Graph)
     assert all(isinstance(graph, tf.Graph) for graph in judge.graphs)
+
+
+class Same:
+    """A metric of one's own: how often the class is the true one."""
+
+    def reset(self):
+        self.hits, self.count = 0, 0
+
+    def update(self, preds, labels):
+        self.hits += np.sum(preds.argmax(1) == labels)
+        self.count += len(labels)
+
+    def result(self):
+        return self.hits / self.count
+
+
+def test_the_older_interface_with_a_metric_of_ones_own(tmp_path):
+    quantizer = experimental.Quantization({"tuning": {"workspace": {"path": str(tmp_path)}}})
+    quantizer.model = network()
+    quantizer.calib_dataloader = quantizer.eval_dataloader = [
+        (ROWS[:32], LABELS[:32]),
+        (ROWS[32:], LABELS[32:]),
+    ]
+    quantizer.metric = experimental.common.Metric(Same)
+    best = quantizer.fit()
+    assert quantizer.result.baseline.accuracy == (1.0,)
+    assert best.q_config["plan"]["operators"]
+    best.save(tmp_path / "out")
+    assert (tmp_path / "out" / "best_model.pb").exists()
+
+
+def test_nothing_to_judge_with(tmp_path):
+    """The first model, as the old tools return it."""
+    quantizer = Quantization({"tuning": {"workspace": {"path": str(tmp_path)}}})
+    best = quantizer(network(opaque=True), q_dataloader=[(BYTES, LABELS)])
+    assert quantizer.met is None and "QuantizeV2" in ops(best)
+
+
+def test_a_keras_model_that_kilter_cannot_run(tmp_path):
+    def decode(texts):
+        return tf.reshape(tf.io.decode_raw(texts, tf.float32), [-1, 12])
+
+    texts = keras.Input((), dtype="string", name="texts")
+    hidden = keras.layers.Dense(24, activation="relu")(keras.layers.Lambda(decode, output_shape=(12,))(texts))
+    model = keras.Model(texts, keras.layers.Dense(5)(hidden))
+    expected = np.asarray(model(tf.constant(BYTES))).argmax(1)
+
+    def accuracy(candidate):
+        return np.mean(np.asarray(candidate(tf.constant(BYTES))).argmax(1) == expected)
+
+    result = kilter.tune(model, [BYTES], evaluate=accuracy, max_loss="10%", progress=False)
+    assert result.met and isinstance(result.model, kilter.tensorflow.Model)
+    assert accuracy(result.model) == result.best.accuracy[0]
+    result.save(tmp_path / "int8.pb")
+    assert "QuantizeV2" in ops(kilter.tensorflow.make_graph(tmp_path / "int8.pb"))
 
 
 # What follows, down to the test, is the code of document 000, with other imports; `six.iteritems` became `.items()`, and the session has
