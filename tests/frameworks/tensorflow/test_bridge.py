@@ -207,7 +207,7 @@ def test_what_cannot_be_written_says_so(network, tmp_path):
     near(again(IMAGES), tuned.model(IMAGES), 1e-3)
     with pytest.raises(kilter.InputValueError, match="samples to learn ranges from"):
         again.export(tmp_path / "int8.pb")
-    again.export(tmp_path / "int8.pb", samples=[{"keras_tensor": IMAGES}])
+    again.export(tmp_path / "int8.pb", samples=[{again.frozen.inputs[0]: IMAGES}])
 
 
 def test_bert_graph(tmp_path):
