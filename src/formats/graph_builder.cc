@@ -99,16 +99,17 @@ Ints GraphBuilder::ints(const Value* value) const {
     not_lowered("'{}' is not constant", value->name());
 }
 
-Value* GraphBuilder::emit(std::string_view op, std::vector<Value*> inputs, Attributes attributes) {
-    return emit_many(op, std::move(inputs), 1, std::move(attributes)).front();
+Value* GraphBuilder::emit(std::string_view op, std::vector<Value*> inputs, Attributes attributes,
+                          std::string_view domain) {
+    return emit_many(op, std::move(inputs), 1, std::move(attributes), domain).front();
 }
 
 std::vector<Value*> GraphBuilder::emit_many(std::string_view op, std::vector<Value*> inputs, size_t outputs,
-                                            Attributes attributes) {
+                                            Attributes attributes, std::string_view domain) {
     std::vector<Value*> results;
     for (size_t i = 0; i < outputs; ++i) results.push_back(graph_.add_value());
-    Node* made =
-        graph_.add_node(op, std::move(inputs), results, std::move(attributes), name_ + "/" + std::string(op));
+    Node* made = graph_.add_node(op, std::move(inputs), results, std::move(attributes),
+                                 name_ + "/" + std::string(op), domain);
     made_.push_back(made);
     infer_(*made);
     fold_small(*made);

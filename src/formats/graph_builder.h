@@ -65,9 +65,10 @@ class GraphBuilder {
     std::optional<Dims> shape_data(const Value* value) const { return infer_.shape_data(value); }
 
     //! Adds an operator, infers its types, and computes it right away when it is small and constant.
-    Value* emit(std::string_view op, std::vector<Value*> inputs, Attributes attributes = {});
+    Value* emit(std::string_view op, std::vector<Value*> inputs, Attributes attributes = {},
+                std::string_view domain = {});
     std::vector<Value*> emit_many(std::string_view op, std::vector<Value*> inputs, size_t outputs,
-                                  Attributes attributes = {});
+                                  Attributes attributes = {}, std::string_view domain = {});
     Value* add_constant(Tensor tensor) { return graph_.add_constant(std::move(tensor)); }
     Value* add_ints(const Ints& values) {
         return add_constant(Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, values));

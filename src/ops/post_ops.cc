@@ -12,10 +12,9 @@ namespace kilter {
 namespace {
 
 constexpr std::array<std::string_view, 6> kBinary{"add", "sub", "mul", "div", "max", "min"};
-constexpr std::array<std::string_view, 18> kUnary{
-    "relu",       "leaky_relu",   "clip", "sigmoid",  "tanh",   "gelu_erf",
-    "gelu_tanh",  "swish",        "elu",  "softplus", "mish",   "exp",
-    "hard_swish", "hard_sigmoid", "abs",  "sqrt",     "square", "linear"};
+constexpr std::array<std::string_view, 17> kUnary{
+    "relu", "leaky_relu", "clip",       "sigmoid",      "tanh", "gelu_erf", "gelu_tanh", "swish", "elu",
+    "mish", "exp",        "hard_swish", "hard_sigmoid", "abs",  "sqrt",     "square",    "linear"};
 
 }  // namespace
 
@@ -79,7 +78,6 @@ double apply_unary(const PostOp& op, double x) {
     if (op.name == "hard_swish") return x * std::min(std::max(x / 6.0 + 0.5, 0.0), 1.0);
     if (op.name == "hard_sigmoid") return std::min(std::max(alpha * x + beta, 0.0), 1.0);
     if (op.name == "elu") return x < 0 ? alpha * (std::exp(x) - 1.0) : x;
-    if (op.name == "softplus") return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
     if (op.name == "mish")
         return x * std::tanh(x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)));
     if (op.name == "exp") return std::exp(x);

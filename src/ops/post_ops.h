@@ -12,7 +12,7 @@ namespace kilter {
 
 struct PostOp {
     //! Unary: relu, leaky_relu(alpha), clip(alpha=min, beta=max), sigmoid, tanh, gelu_erf, gelu_tanh, swish(alpha),
-    //! hard_swish, hard_sigmoid(alpha, beta), elu(alpha), softplus, mish, exp, abs, sqrt, square, linear(alpha*x + beta).
+    //! hard_swish, hard_sigmoid(alpha, beta), elu(alpha), mish, exp, abs, sqrt, square, linear(alpha*x + beta).
     //! Binary with operand o: add (x+o), sub (x-o), mul (x*o), div (x/o), max, min.
     std::string name;
     float alpha = 0.0F;

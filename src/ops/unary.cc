@@ -1,4 +1,5 @@
-// Element-wise functions of one tensor: Abs … Tanh, and the activations. Each is one line of the table.
+// Element-wise functions of one tensor: Abs … Tanh, and the activations. Each is one line of the table; Gelu and kilter's own
+// Erfc stand behind it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -67,7 +68,7 @@ const std::array kUnaryOps{
     UnaryOp{"HardSwish", REAL(x* clamp(x / 6 + 0.5, 0, 1))},
     UnaryOp{"Mish", REAL(x* std::tanh(softplus(x)))},
     UnaryOp{"Elu", REAL(x < 0 ? a * std::expm1(x) : x), nullptr, false, "alpha", 1},
-    UnaryOp{"Celu", REAL(std::max(0.0, x) + std::min(0.0, a* std::expm1(x / a))), nullptr, false, "alpha", 1},
+    UnaryOp{"Celu", REAL(x > 0 ? x : a * std::expm1(x / a)), nullptr, false, "alpha", 1},
     UnaryOp{"Selu", REAL(b*(x > 0 ? x : a * std::expm1(x))), nullptr, false, "alpha",
             1.67326319217681884765625F, "gamma", 1.05070102214813232421875F},
     UnaryOp{"LeakyRelu", REAL(x < 0 ? a * x : x), nullptr, false, "alpha", 0.01F},
@@ -148,10 +149,10 @@ const bool kRegistered = [] {
     return true;
 }();
 
-void infer_gelu(InferContext& context) {
+void infer_float(InferContext& context) {
     const DType dtype = context.dtype(0);
-    require(dtype == DType::undefined || is_float(dtype), "Gelu is not defined for elements of {}",
-            name(dtype));
+    require(dtype == DType::undefined || is_float(dtype), "{} is not defined for elements of {}",
+            context.node().op(), name(dtype));
     context.same_as_input();
 }
 
@@ -164,7 +165,14 @@ void gelu(KernelContext& context) {
 
 KILTER_OP({.name = "Gelu",
            .attributes = {{"approximate", AttributeKind::text}},
-           .infer = infer_gelu,
+           .infer = infer_float,
            .kernel = gelu});
+
+// 1 - Erf(x) has no digits left from 4 on; ONNX has nothing better.
+void erfc(KernelContext& context) {
+    map_reals(context, [](double x, double /*a*/, double /*b*/) { return std::erfc(x); });
+}
+
+KILTER_OP({.name = "Erfc", .domain = kKilterDomain, .infer = infer_float, .kernel = erfc});
 
 }  // namespace kilter::unary_op

@@ -103,7 +103,6 @@ Value* emit_post_op(Graph& graph, const PostOp& op, Value* x, Value* operand, co
         return emit(graph, "HardSigmoid", {x}, stem, std::move(attributes));
     }
     if (op.name == "elu") return emit(graph, "Elu", {x}, stem, real("alpha", op.alpha));
-    if (op.name == "softplus") return emit(graph, "Softplus", {x}, stem);
     if (op.name == "mish")
         return emit(graph, "Mul", {x, emit(graph, "Tanh", {emit(graph, "Softplus", {x}, stem)}, stem)}, stem);
     if (op.name == "exp") return emit(graph, "Exp", {x}, stem);

@@ -180,18 +180,29 @@ bool expand_activation(Graph& graph, Node& node) {
     return true;
 }
 
+// To the digits that other runtimes have for it.
+bool expand_erfc(Graph& graph, Node& node) {
+    const std::string name = node.name.empty() ? node.output()->name() : node.name;
+    Value* x = node.input(0);
+    Value* erf = emit(graph, "Erf", {x}, name);
+    finish(graph, node, emit(graph, "Sub", {add_scalar(graph, 1.0, x), erf}, name));
+    return true;
+}
+
 }  // namespace
 
 //! Keeps the function; DequantizeLinear and QuantizeLinear stay where they are, with pairs added where other runtimes need them.
 bool expand_fused(Graph& graph) {
-    return rewrite(
-        graph,
-        {"kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul", "kilter.Attention", "Gelu", "Swish", "Mish"},
-        [](Graph& g, Node& node) {
-            if (node.is_kilter("MatMul")) return expand_matmul(g, node);
-            if (node.is_kilter("Attention")) return expand_attention(g, node);
-            return node.domain().empty() ? expand_activation(g, node) : expand_convolution(g, node);
-        });
+    return rewrite(graph,
+                   {"kilter.Conv", "kilter.ConvTranspose", "kilter.MatMul", "kilter.Attention", "kilter.Erfc",
+                    "Gelu", "Swish", "Mish"},
+                   [](Graph& g, Node& node) {
+                       if (node.is_kilter("Erfc")) return expand_erfc(g, node);
+                       if (node.is_kilter("MatMul")) return expand_matmul(g, node);
+                       if (node.is_kilter("Attention")) return expand_attention(g, node);
+                       return node.domain().empty() ? expand_activation(g, node)
+                                                    : expand_convolution(g, node);
+                   });
 }
 
 }  // namespace kilter

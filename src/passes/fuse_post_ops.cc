@@ -40,7 +40,6 @@ std::optional<PostOp> unary_post_op(const Graph& graph, const Node& node) {
     if (node.is("HardSwish")) return PostOp{"hard_swish"};
     if (node.is("HardSigmoid")) return PostOp{"hard_sigmoid", real("alpha", 0.2F), real("beta", 0.5F)};
     if (node.is("Elu")) return PostOp{"elu", real("alpha", 1.0F)};
-    if (node.is("Softplus")) return PostOp{"softplus"};
     if (node.is("Mish")) return PostOp{"mish"};
     if (node.is("Exp")) return PostOp{"exp"};
     if (node.is("Abs")) return PostOp{"abs"};

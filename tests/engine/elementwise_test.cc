@@ -1,5 +1,6 @@
 // Element-wise operators of the engine against the reference kernels.
 #include "engine/testing.h"
+#include "kilter/engine/program.h"
 #include "ops/op.h"
 
 namespace kilter::engine::testing::elementwise_test {
@@ -23,39 +24,12 @@ std::vector<Broadcast> broadcasts() {
 }
 
 TEST(EngineUnary, AgreesWithTheReference) {
-    for (const char* op : {"Erf",
-                           "Log",
-                           "Reciprocal",
-                           "Round",
-                           "Floor",
-                           "Ceil",
-                           "Sign",
-                           "Softsign",
-                           "Celu",
-                           "Selu",
-                           "ThresholdedRelu",
-                           "Shrink",
-                           "Sin",
-                           "Cos",
-                           "Tan",
-                           "Atan",
-                           "Sinh",
-                           "Cosh",
-                           "Asinh",
-                           "Relu",
-                           "LeakyRelu",
-                           "Sigmoid",
-                           "Tanh",
-                           "Gelu",
-                           "HardSwish",
-                           "HardSigmoid",
-                           "Elu",
-                           "Softplus",
-                           "Mish",
-                           "Exp",
-                           "Abs",
-                           "Sqrt",
-                           "Neg"}) {
+    for (const char* op : {"Erf",    "Log",       "Reciprocal",  "Round",     "Floor",    "Ceil",
+                           "Sign",   "Clip",      "Softsign",    "Celu",      "Selu",     "ThresholdedRelu",
+                           "Shrink", "Sin",       "Cos",         "Tan",       "Atan",     "Sinh",
+                           "Cosh",   "Asinh",     "Relu",        "LeakyRelu", "Sigmoid",  "Tanh",
+                           "Gelu",   "HardSwish", "HardSigmoid", "Elu",       "Softplus", "Mish",
+                           "Exp",    "Abs",       "Sqrt",        "Neg"}) {
         SCOPED_TRACE(op);
         const bool positive = std::string_view(op) == "Log" || std::string_view(op) == "Sqrt";
         for (const Shape& shape : odd_shapes())
@@ -77,10 +51,61 @@ TEST(EngineUnary, KnowsSpecialNumbers) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const Tensor x = Tensor::of<float>(
         {12}, {0.0F, -0.0F, 1.0F, -1.0F, inf, -inf, nan, 1e-40F, 1e30F, 2.5F, -0.5F, 1e-20F});
-    for (const char* op : {"Log", "Erf", "Reciprocal", "Round", "Sign"}) {
+    for (const char* op : {"Log", "Erf", "Reciprocal", "Round", "Sign", "Relu", "LeakyRelu", "Sigmoid",
+                           "Tanh", "Exp", "Elu", "Celu", "Selu", "Softplus", "HardSigmoid", "Abs", "Neg"}) {
         SCOPED_TRACE(op);
         OpTest(op).input(x).tolerance(2e-7).check();
     }
+    OpTest("Clip").input(x).constant(Tensor::scalar(0.0F)).constant(Tensor::scalar(6.0F)).check();
+    OpTest("Clip").input(x).absent().constant(Tensor::scalar(6.0F)).check();  // leaves minus infinity
+    OpTest("Erfc", std::string(kKilterDomain)).input(x).check();
+}
+
+// Digit by digit, where a function is small: near zero and far out.
+TEST(EngineUnary, KeepsItsDigitsAtTheTails) {
+    struct Case {
+        const char* op;
+        const char* domain;
+        double (*function)(double);
+    };
+    const Case cases[] = {
+        {"Softplus", "", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }},
+        {"Mish", "",
+         [](double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)))); }},
+        {"Elu", "", [](double x) { return x < 0 ? std::expm1(x) : x; }},
+        {"Exp", "", [](double x) { return std::exp(x); }},
+        {"Sigmoid", "", [](double x) { return 1 / (1 + std::exp(-x)); }},
+        {"Tanh", "", [](double x) { return std::tanh(x); }},
+        {"Erfc", "kilter", [](double x) { return std::erfc(x); }},
+    };
+    std::vector<float> numbers;
+    for (double size = 1e-30; size < 85; size *= 1.03)
+        for (const double sign : {-1.0, 1.0}) numbers.push_back(static_cast<float>(sign * size));
+    const Tensor x = Tensor::of<float>({static_cast<int64_t>(numbers.size())}, numbers);
+    for (const Case& c : cases) {
+        Graph graph;
+        graph.add_output(graph.add(c.op, {graph.add_input("x", ValueType::of(x))}, {}, {}, c.domain), "y");
+        Stage stage(std::move(graph), {}, std::make_shared<WeightStore>());
+        const Tensor y = stage.run({x})[0];
+        for (size_t i = 0; i < numbers.size(); ++i) {
+            const double wanted = c.function(numbers[i]);
+            if (std::fabs(wanted) < 1.2e-38) continue;
+            ASSERT_NEAR(y.as<float>()[i], wanted, 2e-6 * std::fabs(wanted)) << c.op << " of " << numbers[i];
+        }
+    }
+}
+
+TEST(EngineUnary, SoftplusBehindAProductKeepsItsDigits) {
+    Graph graph;
+    Value* x = graph.add_input("x", {DType::f32, {1, 4}});
+    Value* product =
+        graph.add("MatMul", {x, graph.add_constant(Tensor::of<float>({4, 1}, {-5, -5, -5, -5}))});
+    graph.add_output(graph.add("Softplus", {product}), "y");
+    Model model;
+    model.graph = std::move(graph);
+    model.opsets = {{"", kCanonicalOpset}};
+    const Tensor y = Program(std::move(model)).run({Tensor::of<float>({1, 4}, {1, 1, 1, 1})})[0];
+    EXPECT_NEAR(y.as<float>()[0], std::exp(-20.0), 1e-6 * std::exp(-20.0));
 }
 
 TEST(EngineUnary, ErfIsExactToFloat) {

@@ -27,7 +27,6 @@ TEST(FusePostOps, FusesEveryActivation) {
                                   {"HardSwish", {}, "hard_swish"},
                                   {"HardSigmoid", {}, "hard_sigmoid"},
                                   {"Elu", {}, "elu"},
-                                  {"Softplus", {}, "softplus"},
                                   {"Mish", {}, "mish"},
                                   {"Swish", {}, "swish"},
                                   {"Abs", {}, "abs"},

@@ -21,7 +21,6 @@ std::optional<Eltwise> eltwise(const PostOp& op) {
     if (op.name == "hard_swish") return Eltwise{algorithm::eltwise_hardswish, 1.0F / 6, 0.5F};
     if (op.name == "hard_sigmoid") return Eltwise{algorithm::eltwise_hardsigmoid, op.alpha, op.beta};
     if (op.name == "elu") return Eltwise{algorithm::eltwise_elu, op.alpha, 0};
-    if (op.name == "softplus") return Eltwise{algorithm::eltwise_soft_relu, 1, 0};
     if (op.name == "mish") return Eltwise{algorithm::eltwise_mish, 0, 0};
     if (op.name == "exp") return Eltwise{algorithm::eltwise_exp, 0, 0};
     if (op.name == "abs") return Eltwise{algorithm::eltwise_abs, 0, 0};

@@ -1,7 +1,10 @@
-// Unary element-wise operators that oneDNN lacks, on row-major arrays of f32; Not on booleans; Abs, Neg, Sign on integers.
+// Unary element-wise operators that oneDNN lacks, or computes otherwise than it should, on arrays of f32; Not on booleans;
+// Abs, Neg, Sign on integers.
 #include <array>
 #include <cmath>
+#include <limits>
 
+#include "engine/dnnl/dnnl.h"
 #include "engine/native/elementwise.h"
 #include "engine/native/loop.h"
 #include "engine/native/math.h"
@@ -10,7 +13,15 @@ namespace kilter::engine {
 namespace {
 
 enum class Function {
+    relu,
+    clip,
+    hard_sigmoid,
+    exp,
+    elu,
+    softplus,
+    mish,
     erf,
+    erfc,
     log,
     reciprocal,
     round,
@@ -42,10 +53,19 @@ struct Entry {
     float alpha_default = 0;
     std::string_view beta = {};
     float beta_default = 0;
+    std::string_view domain = {};
 };
 
 constexpr std::array kFunctions{
+    Entry{"Relu", Function::relu},
+    Entry{"Clip", Function::clip},
+    Entry{"HardSigmoid", Function::hard_sigmoid, "alpha", 0.2F, "beta", 0.5F},
+    Entry{"Exp", Function::exp},
+    Entry{"Elu", Function::elu, "alpha", 1.0F},
+    Entry{"Softplus", Function::softplus},
+    Entry{"Mish", Function::mish},
     Entry{"Erf", Function::erf},
+    Entry{"Erfc", Function::erfc, {}, 0, {}, 0, kKilterDomain},
     Entry{"Log", Function::log},
     Entry{"Reciprocal", Function::reciprocal},
     Entry{"Round", Function::round},
@@ -70,12 +90,24 @@ constexpr std::array kFunctions{
     Entry{"Atanh", Function::atanh},
 };
 
-// exp(x) - 1 loses its digits near zero, where the series is exact enough.
-KILTER_INLINE float vector_expm1(float x) {
-    const float series =
-        x * (1.0F + x * (0.5F + x * (1.66666667e-1F + x * (4.16666667e-2F + x * 8.33333333e-3F))));
-    const float direct = vector_exp(x) - 1.0F;
-    return x > -0.2F && x < 0.2F ? series : direct;
+// What is not a number fails both comparisons and stays what it is.
+KILTER_INLINE float limited(float x, float low, float high) {
+    const float raised = x < low ? low : x;
+    return raised > high ? high : raised;
+}
+
+// oneDNN's is a difference of numbers about 88 for negative arguments: wrong in the fifth digit below -5, and negative at -20.
+KILTER_INLINE float vector_softplus(float x) {
+    const float size = x < 0.0F ? -x : x;
+    const float positive = x > 0.0F ? x : 0.0F;
+    return positive + vector_log1p(vector_exp(-size));
+}
+
+// tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2): no digits are lost where e is small. Beyond 20 it is 1.
+KILTER_INLINE float vector_mish(float x) {
+    const float e = vector_exp(x > 20.0F ? 20.0F : x);
+    const float n = e * (e + 2.0F);
+    return x * (n / (n + 2.0F));
 }
 
 #define EACH(expression)              \
@@ -87,8 +119,28 @@ KILTER_INLINE float vector_expm1(float x) {
 
 KILTER_INLINE void map_body(Function function, const float* x, float* y, int64_t n, float a, float b) {
     switch (function) {
+        case Function::relu:
+            EACH(v < 0.0F ? 0.0F : v);
+        case Function::clip:
+            EACH(limited(v, a, b));
+        case Function::hard_sigmoid:
+            EACH(limited(a * v + b, 0.0F, 1.0F));
+        case Function::exp:
+            EACH(vector_exp(v));
+        case Function::elu:
+            for (int64_t i = 0; i < n; ++i) {
+                const float low = a * vector_expm1(x[i]);
+                y[i] = x[i] < 0.0F ? low : x[i];
+            }
+            return;
+        case Function::softplus:
+            EACH(vector_softplus(v));
+        case Function::mish:
+            EACH(vector_mish(v));
         case Function::erf:
             EACH(vector_erf(v));
+        case Function::erfc:
+            EACH(std::erfc(v));
         case Function::log:
             EACH(vector_log(v));
         case Function::reciprocal:
@@ -149,18 +201,42 @@ KILTER_INLINE void map_body(Function function, const float* x, float* y, int64_t
 KILTER_SIMD(map, (Function function, const float* x, float* y, int64_t n, float a, float b), function, x, y,
             n, a, b)
 
+// A bound of Clip; nothing when it is not known before the run.
+std::optional<float> bound(const Builder& builder, const Value* value, float absent) {
+    if (value == nullptr) return absent;
+    const Tensor* tensor = builder.constant(value);
+    if (tensor == nullptr || tensor->size() != 1) return std::nullopt;
+    return static_cast<float>(tensor->to_doubles()[0]);
+}
+
 bool build(Builder& builder, const Node& node) {
     if (builder.dtype(node.input(0)) != DType::f32) return false;
     const Entry* entry = kFunctions.begin();
     while (entry->op != node.op()) ++entry;
     const Function function = entry->function;
-    const float alpha =
-        entry->alpha.empty() ? 0 : node.attributes.get_float(entry->alpha, entry->alpha_default);
-    const float beta = entry->beta.empty() ? 0 : node.attributes.get_float(entry->beta, entry->beta_default);
-    // The order of the elements does not matter, so any layout will do that has no gaps and no padding to spoil.
-    const int64_t size = element_count(builder.shape(node.input(0)));
+    float alpha = entry->alpha.empty() ? 0 : node.attributes.get_float(entry->alpha, entry->alpha_default);
+    float beta = entry->beta.empty() ? 0 : node.attributes.get_float(entry->beta, entry->beta_default);
+    if (function == Function::clip) {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        const auto low = bound(builder, node.input(1), -kInfinity);
+        const auto high = bound(builder, node.input(2), kInfinity);
+        if (!low || !high) return false;
+        alpha = *low;
+        beta = *high;
+    }
+    // The order of the elements does not matter, so any layout will do that has no gaps, and no padding that the function would
+    // spoil: it must stay zero.
+    int64_t size = element_count(builder.shape(node.input(0)));
     Array x = builder.any(node.input(0));
-    if (!x.dense && x.desc.get_size() != byte_count(DType::f32, size)) x = builder.dense(node.input(0));
+    if (!x.dense && x.desc.get_size() != byte_count(DType::f32, size)) {
+        const float zero = 0;
+        float image = 0;
+        map(function, &zero, &image, 1, alpha, beta);
+        if (image == 0 && is_packed(x.desc))
+            size = static_cast<int64_t>(x.desc.get_size() / sizeof(float));
+        else
+            x = builder.dense(node.input(0));
+    }
     Array y = x;
     if (builder.dies_here(x))
         builder.alias(node.output(0), y);
@@ -221,7 +297,7 @@ bool build_integers(Builder& builder, const Node& node) {
 }
 
 const bool kRegistered = [] {
-    for (const Entry& entry : kFunctions) RegisterKernel(entry.op, build);
+    for (const Entry& entry : kFunctions) RegisterKernel(entry.op, build, entry.domain);
     return true;
 }();
 

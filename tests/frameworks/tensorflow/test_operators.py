@@ -52,6 +52,27 @@ for op in "Log Log1p Rsqrt Sqrt Reciprocal Acosh".split():
     case(op, lambda x, op=op: getattr(raw, op)(x=x), floats(3, 5, low=1.1, high=4))
 for op in "Acos Asin Atanh".split():
     case(op, lambda x, op=op: getattr(raw, op)(x=x), floats(3, 5, low=-0.9, high=0.9))
+# Numbers that a composition of other operators loses, one output for each: the tolerance is relative to the largest.
+for op, numbers in {
+    "Log1p": (1e-8, -1e-8, 1e-4, -0.5, -0.999, 0.9, 7, 1e20),
+    "Expm1": (1e-8, -1e-8, 1e-4, -0.5, -30, 0.9, 7, 80),
+    "Erfc": (0.5, 2, 3, 5, 8, -0.5, -5),
+    "Softplus": (-5, -20, -60, 0, 20, 80),
+}.items():
+    argument = "features" if op == "Softplus" else "x"
+    case(
+        f"{op}, digits",
+        lambda x, op=op, argument=argument, count=len(numbers): tf.split(
+            getattr(raw, op)(**{argument: x}), count
+        ),
+        np.array(numbers, np.float32),
+        tolerance=1e-5,
+    )
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0, 7, -7], np.float32)
+for op in "Relu Relu6 Elu Selu Softplus".split():
+    case(f"{op}, special numbers", lambda x, op=op: getattr(raw, op)(features=x), SPECIAL)
+for op in "Log1p Expm1 Erfc Exp Sigmoid Tanh".split():
+    case(f"{op}, special numbers", lambda x, op=op: getattr(raw, op)(x=x), SPECIAL)
 case("LeakyRelu", lambda x: raw.LeakyRelu(features=x, alpha=0.3), floats(3, 5))
 case("LeakyRelu default", lambda x: raw.LeakyRelu(features=x), floats(3, 5))
 case("LogicalNot", lambda x: raw.LogicalNot(x=x), bools(3, 4))

@@ -88,15 +88,25 @@ void lower_selu(Lowering& l) {
 
 void lower_rsqrt(Lowering& l) { l.result(l.emit("Reciprocal", {l.emit("Sqrt", {l.input(0)})})); }
 void lower_square(Lowering& l) { l.result(l.emit("Mul", {l.input(0), l.input(0)})); }
+
+// 2 atanh(x / (x + 2)): 1 + x would lose the digits of a small x. A large one loses none, and the quotient would be 1.
 void lower_log1p(Lowering& l) {
-    l.result(l.emit("Log", {l.emit("Add", {l.input(0), l.add_scalar(1, l.dtype())})}));
+    Value* x = l.input(0);
+    Value* one = l.add_scalar(1, l.dtype());
+    Value* two = l.add_scalar(2, l.dtype());
+    Value* small = l.emit("Mul", {l.emit("Atanh", {l.emit("Div", {x, l.emit("Add", {x, two})})}), two});
+    Value* large = l.emit("Log", {l.emit("Add", {x, one})});
+    l.result(l.emit("Where", {l.emit("Less", {x, one}), small, large}));
 }
+
+// tanh(x/2) (exp(x) + 1): exp(x) - 1 would lose the digits of a small x.
 void lower_expm1(Lowering& l) {
-    l.result(l.emit("Sub", {l.emit("Exp", {l.input(0)}), l.add_scalar(1, l.dtype())}));
+    Value* x = l.input(0);
+    Value* half = l.emit("Tanh", {l.emit("Mul", {x, l.add_scalar(0.5, l.dtype())})});
+    l.result(l.emit("Mul", {half, l.emit("Add", {l.emit("Exp", {x}), l.add_scalar(1, l.dtype())})}));
 }
-void lower_erfc(Lowering& l) {
-    l.result(l.emit("Sub", {l.add_scalar(1, l.dtype()), l.emit("Erf", {l.input(0)})}));
-}
+
+void lower_erfc(Lowering& l) { l.result(l.emit("Erfc", {l.input(0)}, {}, kKilterDomain)); }
 
 void lower_is_finite(Lowering& l) {
     Value* bad = l.emit("Or", {l.emit("IsInf", {l.input(0)}), l.emit("IsNaN", {l.input(0)})});
