@@ -225,7 +225,8 @@ def inc_rows(task):
 def kilter_rows(task):
     def ndarrays(model):
         """A kilter.Model that takes NDArrays, as what kilter makes of a block does."""
-        return lambda x: mx.nd.array(model.run({"data": x.asnumpy()})[model.outputs[0].name])
+        output = model.outputs[0].name
+        return lambda x: mx.nd.from_numpy(model.run({"data": x.asnumpy()})[output], zero_copy=True)
 
     shapes = {"data": (-1, *task.images[0].shape[1:])}
     yield "kilter fp32", lambda row: ndarrays(kilter.load(task.prefix, shapes=shapes, optimize=False))

@@ -35,6 +35,13 @@ def _converted(arrays: Mapping[str, Any], dtypes: Mapping[str, np.dtype]) -> dic
     return found
 
 
+def _ndarray(array: np.ndarray) -> Any:
+    """Without a copy, which would take longer than small networks do; arrays without dimensions MXNet cannot share."""
+    if array.ndim == 0:
+        return mx.nd.array(array, dtype=array.dtype)
+    return mx.nd.from_numpy(np.ascontiguousarray(array), zero_copy=True)
+
+
 def _is_checkpoint(model: Any) -> bool:
     """(symbol, arguments, auxiliary states), as mx.model.load_checkpoint returns them."""
     return isinstance(model, tuple) and len(model) == 3 and isinstance(model[0], mx.sym.Symbol)
@@ -182,7 +189,7 @@ class Block:
             raise InputTypeError(f"found {len(arrays)} arguments, the model takes {len(self._inputs)}")
         dtypes = {port.name: port.numpy_dtype for port in self.model.inputs}
         feeds = _converted(dict(zip(self._inputs, arrays, strict=False)), dtypes)
-        results = [mx.nd.array(array, dtype=array.dtype) for array in self.model.run(feeds).values()]
+        results = [_ndarray(array) for array in self.model.run(feeds).values()]
         return results[0] if self.one_output else results
 
     __call__ = forward
