@@ -1,4 +1,6 @@
 // QConv and QConvTranspose: oneDNN's u8 (or s8) times s8 convolutions, channels-last, with everything that follows in the same kernel.
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "engine/builder.h"
@@ -16,6 +18,18 @@ using Desc = dnnl::memory::desc;
 template <class Descriptor>
 bool usable(const Descriptor& pd) {
     return pd && !is_reference(pd.impl_info_str());
+}
+
+// Up to here oneDNN's direct kernels beat its first choice on VNNI, measured operator by operator on Zen 4: 0.60 ms instead of 0.72
+// for 16 channels of 32x32, 0.51 instead of 0.58 for 32 of 16x16 (50 images). ResNet-50 showed no difference with any limit.
+constexpr int64_t kFewChannels = 64;
+
+// Moves on to the direct kernel. False when there is none: then the descriptor is of no use any more.
+template <class Descriptor>
+bool find_direct(Descriptor& pd) {
+    while (pd.next_impl())
+        if (std::string_view(pd.impl_info_str()) == "jit_int8:avx512_core_vnni") return true;
+    return false;
 }
 
 template <class Forward>
@@ -42,26 +56,24 @@ bool build(Builder& builder, const Node& node, bool transposed) {
     const Desc bias_desc = bias == nullptr ? Desc() : dense_desc(DType::f32, builder.shape(bias));
     const Desc source_desc = channels_last_desc(builder.dtype(x), x_shape);
 
-    typename Forward::primitive_desc pd;
+    const auto make = [&](bool whole) {
+        return typename Forward::primitive_desc(
+            cpu(), dnnl::prop_kind::forward_inference,
+            transposed ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct,
+            source_desc, weights_any, bias_desc, channels_last_desc(tail.dtype(whole), y_shape),
+            geometry->strides, geometry->dilations, geometry->pads_begin, geometry->pads_end,
+            tail.attributes(whole, geometry->groups > 1 ? 3 : 1), true);
+    };
     bool fused = true;
-    for (const bool whole : {true, false}) {
-        fused = whole;
-        pd = {cpu(),
-              dnnl::prop_kind::forward_inference,
-              transposed ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct,
-              source_desc,
-              weights_any,
-              bias_desc,
-              channels_last_desc(tail.dtype(fused), y_shape),
-              geometry->strides,
-              geometry->dilations,
-              geometry->pads_begin,
-              geometry->pads_end,
-              tail.attributes(fused, geometry->groups > 1 ? 3 : 1),
-              true};
-        if (usable(pd)) break;
+    typename Forward::primitive_desc pd = make(fused);
+    if (!usable(pd)) {
+        fused = false;
+        pd = make(fused);
     }
     if (!pd) return false;
+    if (y_shape[1] <= kFewChannels && std::string_view(pd.impl_info_str()) == "brgconv:avx512_core_vnni" &&
+        !find_direct(pd))
+        pd = make(fused);
 
     std::vector<Builder::Argument> arguments;
     arguments.emplace_back(DNNL_ARG_SRC, builder.as(x, source_desc));
