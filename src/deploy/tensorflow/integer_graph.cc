@@ -128,17 +128,26 @@ class Emission {
         return range_nodes_.emplace(root, nodes).first->second;
     }
 
+    // The values that the first and the last byte of a tensor with an offset stand for.
+    std::pair<TfInput, TfInput> shifted_range(const std::string& tensor, const std::string& what) {
+        const Stored& stored = values_.stored(tensor);
+        const std::string stem = TfInput(tensor).node + "/" + what;
+        return {constant(stem + "_min", static_cast<float>(-stored.offset())),
+                constant(stem + "_max", static_cast<float>(stored.scale * 255 - stored.offset()))};
+    }
+
     // The bytes of a tensor; a float tensor is quantized once for all who read it.
     TfInput bytes(const std::string& tensor) {
         const auto found = bytes_.find(tensor);
         if (found != bytes_.end()) return TfInput::of(found->second);
         const Stored& stored = values_.stored(tensor);
-        const auto [low, high] = range(tensor);
+        const bool offset = stored.zero_point != 0;
+        const auto [low, high] = offset ? shifted_range(tensor, "quantize") : range(tensor);
         const std::string name = fresh_name(stem_of(tensor) + "/quantize");
         TfNode& node = add(name, "QuantizeV2", {TfInput(tensor), low, high});
         node.attributes.set("T", type_of(stored));
-        node.attributes.set("mode", "SCALED");
-        node.attributes.set("round_mode", "HALF_TO_EVEN");
+        node.attributes.set("mode", offset ? "MIN_FIRST" : "SCALED");
+        node.attributes.set("round_mode", offset ? "HALF_AWAY_FROM_ZERO" : "HALF_TO_EVEN");
         node.attributes.set("narrow_range", stored.is_signed);  // otherwise signed values are scaled to 128
         node.attributes.set("ensure_minimum_range", 0.0F);
         bytes_[tensor] = name;
@@ -150,11 +159,8 @@ class Emission {
     void dequantize(const std::string& tensor) {
         const Stored& stored = values_.stored(tensor);
         const bool offset = stored.zero_point != 0;
-        std::pair<TfInput, TfInput> borders = range(tensor);
-        if (offset)
-            borders = {constant(tensor + "/dequantize_min", static_cast<float>(-stored.offset())),
-                       constant(tensor + "/dequantize_max",
-                                static_cast<float>(stored.scale * 255 - stored.offset()))};
+        const std::pair<TfInput, TfInput> borders =
+            offset ? shifted_range(tensor, "dequantize") : range(tensor);
         TfNode& node = add(tensor, "Dequantize", {bytes(tensor), borders.first, borders.second});
         node.attributes.set("T", type_of(stored));
         node.attributes.set("mode", offset ? "MIN_FIRST" : "SCALED");

@@ -90,9 +90,9 @@ void IntegerValues::collect() {
 }
 
 bool IntegerValues::tolerates_offset(const std::string& root) const {
-    // The offset is added along with the bias, before an activation.
+    // Integer operators add the offset along with the bias, before an activation; QuantizeV2 can add one to any floats.
     const auto source = source_.find(root);
-    if (source == source_.end() || source->second->activation != nullptr) return false;
+    if (source != source_.end() && source->second->activation != nullptr) return false;
     for (const Fused& fused : islands_.fused) {
         const std::string input = fused.product->inputs[0].text();
         if (roots_.at(input) == root && pads(*fused.product, graph_)) return false;

@@ -131,6 +131,7 @@ TEST(IntegerGraph, SignedSummandsAreStoredWithAnOffset) {
     net.typed("sum", "AddV2", {"main", "shortcut"});
     net.unary("relu", "Relu", "sum");
     net.unary("y", "Softmax", net.conv("next", "relu"));
+    net.ranges = {{"x", {0, 2}}};
     net.write({"y"});
     size_t sums = 0;
     for (const auto& node : net.graph.nodes()) {
@@ -153,6 +154,25 @@ TEST(IntegerGraph, SignedSummandsAreStoredWithAnOffset) {
     }
     EXPECT_EQ(sums, 1U);
     EXPECT_EQ(net.count("AddV2"), 0U);
+}
+
+TEST(IntegerGraph, SignedFloatsGetAnOffsetUnlessTheyArePadded) {
+    for (const int64_t kernel : {1, 3}) {
+        SCOPED_TRACE(kernel);
+        Network net;
+        net.unary("y", "Softmax", net.conv("c", "x", kernel));
+        net.write({"y"});
+        const TfNode& quantize = net.only("QuantizeV2");
+        const bool offset = kernel == 1;
+        EXPECT_EQ(quantize.attributes.get_string("mode"), offset ? "MIN_FIRST" : "SCALED");
+        EXPECT_EQ(quantize.attributes.get_type("T"), offset ? kQuint8 : kQint8);
+        EXPECT_NEAR(net.scalar(quantize.inputs[1]), offset ? -1.0 : -2.0, 1e-6);
+        EXPECT_NEAR(net.scalar(quantize.inputs[2]), 2.0, 1e-6);
+        // The convolution sees bytes that begin at zero, and takes the offset out in its bias.
+        const TfNode& conv = net.only("_FusedQuantizedConv2D");
+        EXPECT_NEAR(net.scalar(conv.inputs[3]), offset ? 0.0 : -2.0, 1e-6);
+        EXPECT_NEAR(net.scalar(conv.inputs[4]), offset ? 3.0 : 2.0, 1e-6);
+    }
 }
 
 TEST(IntegerGraph, ResidualsWithoutReluStayOnIntegersBetweenPointwiseConvolutions) {
