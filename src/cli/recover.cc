@@ -23,7 +23,7 @@ void add_recover(CLI::App& app) {
     command->add_option("-o,--output", arguments->output, "ONNX file to write")->required()->type_name("OUT");
     command
         ->add_option("--save-plan", arguments->save_plan,
-                     "Write its plan as JSON: `kilter quantize --plan` takes it, also for other formats")
+                     "Write its plan as JSON, for `kilter quantize --plan` and other formats")
         ->type_name("FILE");
     command->footer("Example:\n  kilter recover kilter_workspace/resnet50 3 -o trial3.onnx");
     command->callback([arguments] {
