@@ -19,6 +19,7 @@
 #include "cli/samples.h"
 #include "kilter/calibration/calibrate.h"
 #include "kilter/formats/load.h"
+#include "kilter/formats/mxnet.h"
 #include "kilter/formats/onnx.h"
 #include "kilter/quantization/quantize.h"
 #include "report/text.h"
@@ -76,11 +77,21 @@ Stats calibrate_on(const Model& prepared, const Arguments& arguments, ProgressLi
     return calibrate(program, source, {arguments.instances, progress});
 }
 
+// Of all files of a model: external data, parameters, what a SavedModel's folder holds.
 size_t file_bytes(const std::string& path) {
+    std::vector<std::filesystem::path> files{path, path + ".data"};
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+        using Walk = std::filesystem::recursive_directory_iterator;
+        files.assign(Walk(path, error), Walk());
+    } else if (mxnet::is_model(path)) {
+        const mxnet::Files parts = mxnet::find_files(path);
+        files = {parts.symbol, parts.params};
+    }
     size_t bytes = 0;
-    for (const std::string& file : {path, path + ".data"}) {
-        std::error_code error;
-        const uintmax_t size = std::filesystem::file_size(file, error);
+    for (const std::filesystem::path& file : files) {
+        const uintmax_t size =
+            std::filesystem::is_regular_file(file, error) ? std::filesystem::file_size(file, error) : 0;
         if (!error) bytes += size;
     }
     return bytes;

@@ -64,8 +64,8 @@ TEST(EnginePool, WholePlanes) {
 }
 
 TEST(EngineNormalization, PerChannel) {
-    for (const Shape& shape :
-         {Shape{2, 17, 5, 7}, Shape{1, 3, 33, 9}, Shape{3, 33, 17}, Shape{2, 4, 3, 5, 3}}) {
+    for (const Shape& shape : {Shape{2, 17, 5, 7}, Shape{2, 32, 6, 7}, Shape{1, 3, 33, 9}, Shape{3, 33, 17},
+                               Shape{2, 4, 3, 5, 3}}) {
         const int64_t c = shape[1];
         const auto vectors = [&](OpTest& test, int count) -> OpTest& {
             for (int i = 0; i < count; ++i)

@@ -121,8 +121,10 @@ def test_quantize_writes_for_mxnet_and_for_others(tmp_path, images, cli):
     write(tmp_path)
     np.save(tmp_path / "x.npy", images)
     for output in ("q-symbol.json", "q.onnx"):
-        done = cli("quantize", "net", "--data", "x.npy", "-o", output)
+        done = cli("quantize", "net", "--data", "x.npy", "-o", output, "--json")
         assert done.status == 0, done.err
+        sizes = [(tmp_path / f"net{end}").stat().st_size for end in ("-symbol.json", "-0000.params")]
+        assert json.loads(done.out)["bytes_before"] == sum(sizes)
     nodes = json.loads((tmp_path / "q-symbol.json").read_text())["nodes"]
     assert [node["op"] for node in nodes if node["op"].startswith("_sg_")] == [
         "_sg_mkldnn_conv",

@@ -31,13 +31,21 @@ bool build_batch(Builder& builder, const Node& node) {
     if (shape.size() == 2) {
         source = builder.dense(x);
         source.desc = dense_desc(DType::f32, {shape[0], shape[1], 1, 1});
-    } else if (!source.dense && source.desc.get_inner_blks().empty()) {
-        source = builder.dense(x);
+    } else if (!is_packed(source.desc)) {
+        source = builder.dense(x);  // a view with gaps
     }
-    const dnnl::batch_normalization_forward::primitive_desc pd(
-        cpu(), dnnl::prop_kind::forward_inference, source.desc, source.desc,
-        node.attributes.get_float("epsilon", 1e-5F),
-        Flags::use_global_stats | Flags::use_scale | Flags::use_shift, user_scratchpad(), true);
+    const auto describe = [&] {
+        return dnnl::batch_normalization_forward::primitive_desc(
+            cpu(), dnnl::prop_kind::forward_inference, source.desc, source.desc,
+            node.attributes.get_float("epsilon", 1e-5F),
+            Flags::use_global_stats | Flags::use_scale | Flags::use_shift, user_scratchpad(), true);
+    };
+    auto pd = describe();
+    // Channels that lie together are fast in whole vectors only.
+    if ((!pd || is_reference(pd.impl_info_str())) && !source.dense) {
+        source = builder.dense(x);
+        pd = describe();
+    }
     if (!pd) return false;
     Array result = source;
     if (builder.dies_here(source))
