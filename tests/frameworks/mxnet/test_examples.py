@@ -97,7 +97,7 @@ def test_resnet_tuning_and_measurement(records, tmp_path):
 
 def test_the_duel_writes_tables_and_a_plot(shared_data, tmp_path):
     script = EXAMPLES.parents[1] / "bench" / "mxnet_duel.py"
-    words = "--images 32 --calibration 32 --batch 16 --rounds 1 --max-trials 2 --output duel".split()
+    words = "--images 32 --calibration 32 --batch 16 --rounds 1 --max-trials 2 --max-loss 0.5 --output duel".split()
     environment = os.environ | {"KILTER_DATA": str(shared_data)}
     done = subprocess.run(
         [
