@@ -126,3 +126,16 @@ def test_tune_and_recover(cli, tmp_path):
     done = cli("quantize", GRAPH, "--outputs", "flat", *data)
     assert done.status == 0, done.err
     assert (tmp_path / "int8.pb").stat().st_size > 0
+
+
+def test_a_short_file_cannot_ask_for_all_memory(tmp_path):
+    """Constants of one repeated value are short in a file: each may be long, all together may not."""
+    constant = """node {{ name: "c{0}" op: "Const" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }}
+        attr {{ key: "value" value {{ tensor {{ dtype: DT_FLOAT tensor_shape {{ dim {{ size: 60000000 }} }} float_val: 1 }} }} }} }}"""
+    inputs = " ".join(f'input: "c{index}"' for index in range(6))
+    text = "\n".join(constant.format(index) for index in range(6))
+    text += f'node {{ name: "y" op: "AddN" {inputs} attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
+    path = tmp_path / "fills.pbtxt"
+    path.write_text(text)
+    with pytest.raises(kilter.Error, match="claim more than 1024 MiB that the file does not hold"):
+        kilter.load(path)
