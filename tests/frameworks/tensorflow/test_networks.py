@@ -58,7 +58,7 @@ def test_detector(name, tmp_path):
     assert "tensorflow." not in text
     assert text.count(" = Scan(") == 2
     found = whole.run({"image_tensor": network.feeds["image_tensor:0"]})
-    if name == "faster_rcnn":
+    if name in ("faster_rcnn", "rfcn"):
         # Regions that end at the border of the image lie inside or outside of it by the last bit of the boxes.
         inner = dict(zip(CUTS, run_tensorflow(network.graph_def, network.feeds, CUTS), strict=True))
         behind = kilter.load(path, inputs=CUTS, outputs=network.outputs)
