@@ -17,6 +17,7 @@ from .. import model as engine
 from ..errors import InputTypeError, InputValueError
 from .mxnet_names import fused_names
 from .mxnet_quantization import quantize_model, quantize_net
+from .structure import replaced
 
 __all__ = ["Block", "Bridge", "quantize_model", "quantize_net"]
 
@@ -128,13 +129,7 @@ class Bridge:
         return block(arrays[0])
 
     def arrays(self, item: Any) -> Any:
-        if isinstance(item, mx.nd.NDArray):
-            return item.asnumpy()
-        if isinstance(item, Mapping):
-            return {name: self.arrays(entry) for name, entry in item.items()}
-        if isinstance(item, list | tuple):
-            return [self.arrays(entry) for entry in item]
-        return item
+        return replaced(item, lambda entry: isinstance(entry, mx.nd.NDArray), lambda entry: entry.asnumpy())
 
     def feeds(self, item: Any) -> dict[str, np.ndarray]:
         if not isinstance(item, Mapping):

@@ -43,6 +43,21 @@ def take_apart(item: Any, is_tensor: Callable[[Any], bool]) -> tuple[list[Any], 
     return leaves, walk(item)
 
 
+def replaced(item: Any, is_tensor: Callable[[Any], bool], convert: Callable[[Any], Any]) -> Any:
+    """The item with something else in place of its tensors, in lists and dicts.
+
+    >>> replaced({"a": (1, [2]), "b": "text"}, lambda value: isinstance(value, int), str)
+    {'a': ['1', ['2']], 'b': 'text'}
+    """
+    if is_tensor(item):
+        return convert(item)
+    if isinstance(item, Mapping):
+        return {name: replaced(entry, is_tensor, convert) for name, entry in item.items()}
+    if isinstance(item, list | tuple):
+        return [replaced(entry, is_tensor, convert) for entry in item]
+    return item
+
+
 def builder(structure: Structure) -> Callable[[Iterator[Any]], Any]:
     """A function that puts tensors together again. Classes are looked up now, not at every call."""
     if structure == TENSOR:

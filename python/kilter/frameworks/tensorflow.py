@@ -19,6 +19,7 @@ from .._quantize import QuantizedModel
 from ..batches import separate
 from ..errors import InputTypeError, InputValueError
 from ..graph_converter import IntegerGraph
+from .structure import replaced
 from .tensorflow_graph import FrozenGraph, converted, fed, node_name
 from .tensorflow_host import Graph, HostedGraph, Runner
 from .tensorflow_session import STARTERS, iterator_sess_run, make_graph, write_graph
@@ -86,13 +87,7 @@ class Bridge:
         return separate(item, len(self._frozen.inputs))
 
     def arrays(self, item: Any) -> Any:
-        if tf.is_tensor(item):
-            return np.asarray(item)
-        if isinstance(item, Mapping):
-            return {name: self.arrays(entry) for name, entry in item.items()}
-        if isinstance(item, list | tuple):
-            return [self.arrays(entry) for entry in item]
-        return item
+        return replaced(item, tf.is_tensor, np.asarray)
 
     def feeds(self, item: Any) -> dict[str, np.ndarray]:
         feeds = dict(converted(fed(self._frozen.inputs, self.arrays(item)), self._dtypes))

@@ -36,13 +36,18 @@ def make_graph(source: Any, graph: tf.Graph | None = None) -> tf.Graph:
 
 
 def write_graph(graph_def: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a GraphDef; as text where the name ends in .pbtxt."""
+    """Writes a GraphDef, whole or not at all; as text where the name ends in .pbtxt."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".pbtxt":
-        path.write_text(text_format.MessageToString(graph_def))
-    else:
-        path.write_bytes(graph_def.SerializeToString(deterministic=True))
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        if path.suffix == ".pbtxt":
+            aside.write_text(text_format.MessageToString(graph_def))
+        else:
+            aside.write_bytes(graph_def.SerializeToString(deterministic=True))
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def iterator_op(graph: tf.Graph) -> tf.Operation | None:

@@ -18,6 +18,7 @@ from .. import model as engine
 from ..batches import LABELS
 from ..errors import InputTypeError, InputValueError
 from .signature import Signature
+from .structure import replaced
 from .torch_arrays import DTYPES, as_array, as_tensor, is_tensor, memory_of, with_tensors
 from .torch_export import export
 
@@ -59,13 +60,7 @@ class Bridge:
         self._loaded(exported)
 
     def arrays(self, item: Any) -> Any:
-        if isinstance(item, torch.Tensor):
-            return as_array("the item", item)
-        if isinstance(item, Mapping):
-            return {name: self.arrays(entry) for name, entry in item.items()}
-        if isinstance(item, list | tuple):
-            return [self.arrays(entry) for entry in item]
-        return item
+        return replaced(item, is_tensor, lambda tensor: as_array("the item", tensor))
 
     def feeds(self, item: Any) -> dict[str, np.ndarray]:
         args, kwargs = self._call(with_tensors(item))
